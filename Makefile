@@ -1,0 +1,49 @@
+# One command from a fresh machine: every target makes .venv and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+BENCH_INSTALLED := $(VENV)/.installed-bench
+
+.PHONY: help demo test test-all lint bench docs clean
+
+help:
+	@echo "make demo      see the model at work"
+	@echo "make test      lint, types, import rules and the quick tests"
+	@echo "make test-all  the same and the slow proofs"
+	@echo "make lint      lint, types and import rules alone"
+	@echo "make bench     speed and memory against peers, written to benchmarks/RESULTS.md"
+	@echo "make docs      check the examples in docstrings and documents"
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(BENCH_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/spectrakan demo
+
+lint: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports
+
+test: lint docs
+	$(BIN)/pytest -n 2 -m "not slow" tests
+
+test-all: lint docs
+	$(BIN)/pytest -n 2 tests
+
+docs: $(INSTALLED)
+	$(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' -o testpaths= src/spectrakan README.md docs
+
+bench: $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,5 @@
+"""The command line: one file a command; each parses, calls the library and prints."""
+
+from spectrakan.cli.app import main
+
+__all__ = ["main"]

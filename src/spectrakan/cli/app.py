@@ -1,0 +1,47 @@
+"""The table of commands, and how their failures are told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from spectrakan.cli.demo import demo
+from spectrakan.errors import SpectraKANError
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "demo": demo,
+}
+"""Every command by name; its function's signature is its arguments, its docstring its help."""
+
+
+def build_app() -> typer.Typer:
+    """The command-line application with all commands of the table."""
+    app = typer.Typer(
+        name="spectrakan",
+        help="Learn solution operators of PDEs.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_program)
+    for name, command in COMMANDS.items():
+        app.command(name)(command)
+    return app
+
+
+def _program() -> None:
+    """Learn solution operators of PDEs."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one line and exit code 2, never in a traceback."""
+    try:
+        build_app()()
+    except SpectraKANError as problem:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {problem}", markup=False)
+        sys.exit(2)

@@ -1,0 +1,92 @@
+"""Settings are frozen, keyword-only pydantic dataclasses that refuse what they do not know."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast, dataclass_transform
+
+import pydantic
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+
+from spectrakan.errors import ConfigError, nearest
+
+T = TypeVar("T")
+
+_STRICT = pydantic.ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, pydantic.Field)
+)
+def settings(cls: type[T]) -> type[T]:
+    """Make a class of annotated fields a settings class: frozen, keyword-only, strictly typed.
+
+    A docstring under a field becomes its description. Build one from outside words with `build_settings`,
+    which turns every mistake into a `ConfigError`.
+    """
+    return cast(type[T], pydantic_dataclass(cls, frozen=True, kw_only=True, config=_STRICT))
+
+
+def build_settings(cls: type[T], choices: Mapping[str, Any], *, where: str = "") -> T:
+    """Build settings from plain values (numbers, strings, lists, mappings), as YAML or a caller gives them.
+
+    An unknown key or a value of the wrong type raises `ConfigError` naming the key (below the prefix `where`)
+    and, for an unknown one, the nearest that exists.
+    """
+    try:
+        text = json.dumps(_plain(choices))
+    except (TypeError, ValueError) as problem:
+        raise ConfigError(f"{where or cls.__name__}: settings must be plain values ({problem})") from problem
+    try:
+        return pydantic.TypeAdapter(cls).validate_json(text)
+    except pydantic.ValidationError as problem:
+        raise ConfigError(_explain(cls, problem, where)) from None
+
+
+def as_mapping(value: Any) -> dict[str, Any]:
+    """The settings as plain nested dictionaries that `build_settings` turns back into the same settings."""
+    mapping = _plain(dataclasses.asdict(value))
+    if not isinstance(mapping, dict):
+        raise ConfigError(f"expected a settings object, got {type(value).__name__}")
+    return mapping
+
+
+def _plain(value: Any) -> Any:
+    """Tuples become lists; a NaN or infinity is refused, for JSON has none."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a finite number")
+    return value
+
+
+def _explain(cls: type[Any], problem: pydantic.ValidationError, where: str) -> str:
+    """One line for each mistake, in the user's words."""
+    lines = []
+    for mistake in problem.errors():
+        path = ".".join(str(part) for part in mistake["loc"] if part != cls.__name__)
+        name = f"{where}.{path}" if where and path else where or path or cls.__name__
+        if mistake["type"] == "unexpected_keyword_argument":
+            known = _fields_at(cls, mistake["loc"][:-1])
+            lines.append(f"unknown key '{name}'{nearest(str(mistake['loc'][-1]), known)}")
+        elif mistake["type"] in {"missing", "missing_argument"}:
+            lines.append(f"key '{name}' is missing")
+        else:
+            reason = mistake["msg"].removeprefix("Value error, ")
+            lines.append(f"{name}: {reason}, got {mistake['input']!r}")
+    return "\n".join(lines)
+
+
+def _fields_at(cls: type[Any], path: tuple[int | str, ...]) -> list[str]:
+    """Names of the settings that the nested settings class at `path` takes."""
+    for part in path:
+        fields = getattr(cls, "__pydantic_fields__", {})
+        if part not in fields:
+            continue
+        cls = fields[part].annotation
+    return list(getattr(cls, "__pydantic_fields__", {}))

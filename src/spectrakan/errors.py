@@ -1,0 +1,34 @@
+"""What can go wrong, by kind; every message says what was expected, what came and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class SpectraKANError(Exception):
+    """Root of all errors that this package raises on purpose."""
+
+
+class ShapeError(SpectraKANError):
+    """An array has the wrong rank, size or number of channels."""
+
+
+class ConfigError(SpectraKANError):
+    """A setting is unknown, malformed or contradicts another."""
+
+
+class DataFormatError(SpectraKANError):
+    """A file is missing, damaged, of a foreign format or not what its reader was promised."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Say which known word was probably meant, as the tail of an error message.
+
+    >>> nearest("widht", ["width", "num_modes"])
+    "; did you mean 'width'? Known: num_modes, width"
+    """
+    names = sorted(known)
+    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    hint = f"; did you mean '{close[0]}'?" if close else "."
+    return f"{hint} Known: {', '.join(names)}"

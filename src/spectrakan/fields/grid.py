@@ -1,0 +1,166 @@
+"""Where the cells of a field lie and how much of the domain each stands for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from spectrakan.errors import ConfigError, ShapeError
+
+Boundary = Literal["periodic", "wall", "outflow", "dirichlet"]
+BOUNDARIES: tuple[str, ...] = get_args(Boundary)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A tensor-product grid of cells; values live at the cell centres.
+
+    `coordinates[a]` `(n_a,)` cell centres along axis a in physical units, increasing, float64;
+    `edges[a]` `(n_a + 1,)` cell faces, so the domain is [edges[a][0], edges[a][-1]];
+    `weights[a]` `(n_a,)` share of the domain's volume, summing to one; the share of a cell is the product
+    over axes. On a plain box they are the relative cell widths, on a globe the latitude axis has
+    differences of the sine; `boundary[a]` what happens at the two ends of the axis.
+
+    >>> Grid.uniform((4,), bounds=((0.0, 2.0),)).coordinates[0].tolist()
+    [0.25, 0.75, 1.25, 1.75]
+    """
+
+    coordinates: tuple[Tensor, ...]
+    edges: tuple[Tensor, ...]
+    weights: tuple[Tensor, ...]
+    boundary: tuple[Boundary, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.coordinates) == len(self.edges) == len(self.weights):
+            raise ShapeError(
+                "a grid needs coordinates, edges and weights for each axis, got "
+                f"{len(self.coordinates)}, {len(self.edges)} and {len(self.weights)} axes"
+            )
+        if self.boundary and len(self.boundary) != len(self.coordinates):
+            raise ShapeError(f"{len(self.coordinates)} axes need as many boundaries, got {self.boundary}")
+        if unknown := set(self.boundary) - set(BOUNDARIES):
+            raise ConfigError(f"unknown boundary {sorted(unknown)}; known: {', '.join(BOUNDARIES)}")
+        for centres, faces, weights in zip(self.coordinates, self.edges, self.weights, strict=True):
+            _check_axis(centres, faces, weights)
+
+    @classmethod
+    def uniform(
+        cls,
+        shape: Sequence[int],
+        bounds: Sequence[tuple[float, float]] | None = None,
+        boundary: Sequence[Boundary] = (),
+    ) -> Grid:
+        """Equal cells on a box, by default the unit box."""
+        bounds = [(0.0, 1.0)] * len(shape) if bounds is None else bounds
+        if len(bounds) != len(shape):
+            raise ShapeError(f"{len(shape)} axes need as many bounds, got {len(bounds)}")
+        edges = [
+            torch.linspace(low, high, size + 1, dtype=torch.float64)
+            for size, (low, high) in zip(shape, bounds, strict=True)
+        ]
+        return cls.from_edges(edges, boundary)
+
+    @classmethod
+    def from_edges(cls, edges: Sequence[Tensor], boundary: Sequence[Boundary] = ()) -> Grid:
+        """Cells between given faces, with centres half-way and volumes by width."""
+        faces = tuple(torch.as_tensor(edge, dtype=torch.float64) for edge in edges)
+        return cls(
+            coordinates=tuple((edge[1:] + edge[:-1]) / 2 for edge in faces),
+            edges=faces,
+            weights=tuple(edge.diff() / (edge[-1] - edge[0]) for edge in faces),
+            boundary=tuple(boundary),
+        )
+
+    @classmethod
+    def from_centres(cls, centres: Sequence[Tensor], boundary: Sequence[Boundary] = ()) -> Grid:
+        """Cells around given centres: faces half-way between, the outer ones as far as their neighbours."""
+        faces = tuple(_faces_between(torch.as_tensor(axis, dtype=torch.float64)) for axis in centres)
+        made = cls.from_edges(faces, boundary)
+        exact = tuple(torch.as_tensor(axis, dtype=torch.float64) for axis in centres)
+        return cls(coordinates=exact, edges=made.edges, weights=made.weights, boundary=made.boundary)
+
+    @classmethod
+    def latitude_longitude(cls, latitude: Tensor, longitude: Tensor) -> Grid:
+        """The globe: latitudes (degrees, south to north) by longitudes; cell volumes by sine of latitude."""
+        plane = cls.from_centres([latitude, longitude], ("wall", "periodic"))
+        faces = plane.edges[0].clamp(-90.0, 90.0)
+        area = torch.deg2rad(faces).sin().diff()
+        return cls(
+            coordinates=plane.coordinates,
+            edges=(faces, plane.edges[1]),
+            weights=(area / area.sum(), plane.weights[1]),
+            boundary=plane.boundary,
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of cells along each axis."""
+        return tuple(axis.numel() for axis in self.coordinates)
+
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...]:
+        """Both ends of the domain along each axis."""
+        return tuple((float(edge[0]), float(edge[-1])) for edge in self.edges)
+
+    @property
+    def extent(self) -> tuple[float, ...]:
+        """Length of the domain along each axis."""
+        return tuple(high - low for low, high in self.bounds)
+
+    def is_uniform(self) -> bool:
+        """Whether all cells are equal in width and in volume along each axis (to rounding)."""
+        return all(
+            bool((edge.diff() * len(weight) / (edge[-1] - edge[0]) - 1).abs().max() < 1e-6)
+            and bool((weight * len(weight) - 1).abs().max() < 1e-6)
+            for edge, weight in zip(self.edges, self.weights, strict=True)
+        )
+
+    def unit_coordinates(self) -> tuple[Tensor, ...]:
+        """Cell centres with the domain mapped to [0, 1] along each axis."""
+        return tuple(
+            (centres - low) / (high - low)
+            for centres, (low, high) in zip(self.coordinates, self.bounds, strict=True)
+        )
+
+    def unit_edges(self) -> tuple[Tensor, ...]:
+        """Cell faces with the domain mapped to [0, 1] along each axis."""
+        return tuple(
+            (edge - low) / (high - low) for edge, (low, high) in zip(self.edges, self.bounds, strict=True)
+        )
+
+    def volumes(self) -> Tensor:
+        """Share of the domain that each cell stands for, `(*shape)`, summing to one."""
+        return reduce(lambda left, right: left[..., None] * right, self.weights)
+
+    def total_volume(self) -> float:
+        """Volume of the box that the grid fills, in the units of its coordinates."""
+        return math.prod(self.extent)
+
+
+def _check_axis(centres: Tensor, faces: Tensor, weights: Tensor) -> None:
+    if centres.ndim != 1 or faces.shape != (centres.numel() + 1,) or weights.shape != centres.shape:
+        raise ShapeError(
+            "an axis of n cells needs n centres, n + 1 edges and n weights, got "
+            f"{tuple(centres.shape)}, {tuple(faces.shape)} and {tuple(weights.shape)}"
+        )
+    if not bool((faces.diff() > 0).all()):
+        raise ShapeError(
+            "cell edges must increase along the axis; flip the axis, or drop repeated coordinates"
+        )
+    if not bool((weights > 0).all()) or abs(float(weights.sum()) - 1.0) > 1e-6:
+        raise ShapeError("cell weights must be positive and sum to one along each axis")
+
+
+def _faces_between(centres: Tensor) -> Tensor:
+    if centres.numel() < 2:
+        raise ShapeError(f"an axis needs at least 2 cell centres to find its edges, got {centres.numel()}")
+    inner = (centres[1:] + centres[:-1]) / 2
+    first = centres[:1] - (inner[:1] - centres[:1])
+    last = centres[-1:] + (centres[-1:] - inner[-1:])
+    return torch.cat([first, inner, last])

@@ -1,0 +1,23 @@
+"""One training example: what the operator sees and what it should say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from spectrakan.fields.grid import Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A batch of consecutive frames, in physical units.
+
+    `inputs` `(batch, history, *space, in_channels)` are followed in time by
+    `targets` `(batch, horizon, *space, out_channels)`; `params` `(batch, num_params)` or None.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    params: Tensor | None = None
+    grid: Grid | None = None

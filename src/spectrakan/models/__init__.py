@@ -1,0 +1,1 @@
+"""Whole operators, one file each."""

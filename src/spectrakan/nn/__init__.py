@@ -1,0 +1,1 @@
+"""Parts with weights, from which operators are built."""

@@ -1,0 +1,1 @@
+"""Formulas: no state, no files, no weights."""

@@ -1,0 +1,28 @@
+"""What all tests share: shape checking of the package by jaxtyping and beartype, seeds, reference data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+# Functions with jaxtyping annotations are checked on every call while the tests run.
+_hook = install_import_hook("spectrakan", "beartype.beartype")
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    """A seeded source of randomness, for nothing here draws from the global one."""
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def reference_data() -> Path:
+    """Folder of data made by others; tests that need it are skipped where it is not at hand."""
+    place = os.environ.get("SPECTRAKAN_REFERENCE_DATA", "")
+    if not place or not Path(place).is_dir():
+        pytest.skip("SPECTRAKAN_REFERENCE_DATA does not name a folder of reference data")
+    return Path(place)
