@@ -1,0 +1,1 @@
+"""Physics: one equation a file, batched torch in float64."""
