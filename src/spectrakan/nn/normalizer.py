@@ -9,7 +9,7 @@ from spectrakan.errors import ShapeError
 
 
 class Normalizer(nn.Module):
-    """The map v -> (T(v) - mean) / scale on the last axis, with T = log for channels so marked, else identity.
+    """The map v -> (T(v) - mean) / scale on the last axis, T = log for channels so marked, else identity.
 
     It is the identity until `set` is called; its numbers are buffers, so they travel with a model's weights.
 

@@ -18,7 +18,7 @@ Solver = Callable[[Tensor, Sequence[float], Any], Tensor]
 """(initial or input fields (B, *space, C), times, parameters) -> (B, len(times), *space, C), float64."""
 
 Residual = Callable[[Tensor, Tensor | None, Sequence[float], Any], Tensor]
-"""(values (B, T, *space, C), inputs or None, times, parameters) -> how far each frame is from solving it, (B, T')."""
+"""(values (B, T, *space, C), inputs or None, times, parameters) -> error of the equation per frame (B, T)."""
 
 
 @dataclass(frozen=True)
