@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.config import as_mapping
@@ -57,7 +58,12 @@ class Operator(nn.Module):
             params = self.param_units.normalize(params)
         return self.output_units.denormalize(self.forward_normalized(history, params, grid))
 
-    def forward_normalized(self, history: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
+    def forward_normalized(
+        self,
+        history: Float[Tensor, "batch history *space field"],
+        params: Float[Tensor, "batch params"] | None = None,
+        grid: Grid | None = None,
+    ) -> Float[Tensor, "batch *space out"]:
         """The same map at unit scale, which the loss sees."""
         answer = self.respond(history, params, self.axes(history, grid))
         return history[:, -1] + self.increment_scale * answer if self.increments else answer

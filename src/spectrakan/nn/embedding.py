@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from spectrakan.nn.axis import Axis
 
 
-def channels_first(history: Tensor) -> Tensor:
+def channels_first(history: Float[Tensor, "batch history *space field"]) -> Float[Tensor, "channels batch *space"]:
     """`(batch, history, *space, field)` -> `(history * field, batch, *space)`, frames in order of time."""
     return history.movedim((1, -1), (0, 1)).flatten(0, 1).contiguous()
 
 
-def channels_last(field: Tensor) -> Tensor:
+def channels_last(field: Float[Tensor, "field batch *space"]) -> Float[Tensor, "batch *space field"]:
     """`(field, batch, *space)` -> `(batch, *space, field)`."""
     return field.movedim(0, -1)
 
@@ -35,7 +36,11 @@ def with_coordinates(field: Tensor, axes: Sequence[Axis]) -> Tensor:
     return torch.cat(channels)
 
 
-def pointwise(weight: Tensor, bias: Tensor | None, field: Tensor) -> Tensor:
+def pointwise(
+    weight: Float[Tensor, "out channel"],
+    bias: Float[Tensor, " out"] | None,
+    field: Float[Tensor, "channel batch *space"],
+) -> Float[Tensor, "out batch *space"]:
     """The same linear map in every cell: `(in, batch, *space)` -> `(out, batch, *space)`."""
     flat = field.flatten(1)
     product = weight @ flat if bias is None else torch.addmm(bias[:, None], weight, flat)

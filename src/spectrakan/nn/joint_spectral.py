@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, axis_transform, signed_transform
@@ -32,7 +33,9 @@ class JointSpectral(nn.Module):
         tail = (width, width) if parts == 1 else (width, width, 2)
         self.weight = nn.Parameter(torch.randn(*modes, *tail) / (parts * width) ** 0.5)
 
-    def forward(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
+    def forward(
+        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
+    ) -> Float[Tensor, "channel batch *space"]:
         """`(channel, batch, *space)` to the same shape."""
         mixed = self._mix(self._analyse(field, axes), axes)
         return self._synthesise(mixed, axes).contiguous()

@@ -28,12 +28,11 @@ class Knots(nn.Module):
         """`start` `(inputs, knots)`: where the knots begin."""
         super().__init__()
         inputs, count = start.shape
-        dtype = torch.get_default_dtype()
-        self.register_buffer("origin", torch.zeros(inputs, 1, dtype=dtype))
-        self.register_buffer("gap", torch.ones(inputs, count - 1, dtype=dtype))
-        self.register_buffer("min_spacing", torch.ones(inputs, 1, dtype=dtype))
-        self.shift = nn.Parameter(torch.zeros(inputs, 1))
-        self.logit = nn.Parameter(torch.zeros(inputs, count - 1))
+        self.register_buffer("origin", start.new_zeros(inputs, 1))
+        self.register_buffer("gap", start.new_ones(inputs, count - 1))
+        self.register_buffer("min_spacing", start.new_ones(inputs, 1))
+        self.shift = nn.Parameter(start.new_zeros(inputs, 1))
+        self.logit = nn.Parameter(start.new_zeros(inputs, count - 1))
         self.reset(start)
 
     def forward(self) -> Tensor:

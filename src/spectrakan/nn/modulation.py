@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis
@@ -39,7 +40,12 @@ class GlobalModulation(nn.Module):
         self.key = nn.Parameter(torch.randn(num_heads, attention_width, width) * width**-0.5)
         self.value = nn.Parameter(torch.randn(num_heads, value_width, width) * width**-0.5)
 
-    def forward(self, token: Tensor, features: Tensor, axes: Sequence[Axis]) -> Tensor:
+    def forward(
+        self,
+        token: Float[Tensor, "batch token"],
+        features: Float[Tensor, "channel batch *space"],
+        axes: Sequence[Axis],
+    ) -> Float[Tensor, "batch values"]:
         """The value that the token's query pulls out of the features."""
         pooled = attention_pool(features, self.feature_query(token), volume_logits(axes, features))
         return torch.einsum("bhc,hvc->bhv", pooled, self.value).flatten(1)
@@ -69,7 +75,11 @@ def volume_logits(axes: Sequence[Axis], like: Tensor) -> Tensor | None:
     return total.flatten().to(like.dtype).to(like.device)
 
 
-def attention_pool(features: Tensor, query: Tensor, logits: Tensor | None) -> Tensor:
+def attention_pool(
+    features: Float[Tensor, "channel batch *space"],
+    query: Float[Tensor, "batch heads channel"],
+    logits: Float[Tensor, " cells"] | None,
+) -> Float[Tensor, "batch heads channel"]:
     """sum_y alpha(y) f(y) for every head: features `(channel, batch, *space)`, query `(batch, heads, channel)`."""
     pooled: Tensor = _AttentionPool.apply(features.flatten(2), query, logits)[0]  # type: ignore[no-untyped-call]
     return pooled

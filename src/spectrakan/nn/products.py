@@ -14,16 +14,21 @@ import math
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 
-def plain_analysis(field: Tensor, matrix: Tensor, axis: int) -> Tensor:
+def plain_analysis(
+    field: Float[Tensor, "channel batch *space"], matrix: Float[Tensor, "rows n"], axis: int
+) -> Float[Tensor, "rows channel batch *rest"]:
     """Coefficients `(rows, channel, batch, *rest)` = sum_j matrix[:, j] field[.., j, ..] along space axis `axis`."""
     rows: Tensor = torch.tensordot(matrix, field, dims=([1], [axis + 2]))
     return rows
 
 
-def plain_synthesis(coefficients: Tensor, matrix: Tensor, axis: int) -> Tensor:
+def plain_synthesis(
+    coefficients: Float[Tensor, "rows channel batch *rest"], matrix: Float[Tensor, "n rows"], axis: int
+) -> Float[Tensor, "channel batch *space"]:
     """The field sum_r matrix[:, r] coefficients[r] along space axis `axis`: `(channel, batch, *space)`."""
     field: Tensor = torch.tensordot(matrix, coefficients, dims=([1], [0])).movedim(0, axis + 2)
     return field

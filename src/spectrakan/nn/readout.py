@@ -9,6 +9,7 @@ Shapes: features `(channel, batch, *space)`, A `(batch, values)`, out `(out, bat
 from __future__ import annotations
 
 import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.embedding import pointwise
@@ -23,7 +24,9 @@ class Readout(nn.Module):
         self.broadcast = nn.Linear(global_width, hidden, bias=False) if global_width else None
         self.out = nn.Linear(hidden, out_channels)
 
-    def forward(self, features: Tensor, value: Tensor | None) -> Tensor:
+    def forward(
+        self, features: Float[Tensor, "channel batch *space"], value: Float[Tensor, "batch values"] | None
+    ) -> Float[Tensor, "out batch *space"]:
         """Features and the global value to the output fields."""
         if self.broadcast is None or value is None:
             hidden = pointwise(self.local.weight, self.local.bias, features)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
@@ -32,7 +33,9 @@ class ModeMixing(nn.Module):
         self.weight = nn.Parameter(torch.randn(shape) * gain / (parts * width) ** 0.5)
         self.gate = nn.Parameter(torch.ones(modes)) if gates else None
 
-    def forward(self, rows: Tensor, gate_factor: Tensor | None = None) -> Tensor:
+    def forward(
+        self, rows: Float[Tensor, "rows channel batch *rest"], gate_factor: Float[Tensor, "batch modes"] | None = None
+    ) -> Float[Tensor, "rows channel batch *rest"]:
         """Coefficients `(rows, channel, batch, *rest)` to the same shape; `gate_factor` `(batch, modes)`."""
         parts = 2 if self.complex else 1
         modes = rows.shape[0] // parts
@@ -77,7 +80,12 @@ class AxialSpectral(nn.Module):
             axis_transform(axis, basis, self.num_modes, like) for axis, basis in zip(axes, self.bases, strict=True)
         ]
 
-    def forward(self, field: Tensor, axes: Sequence[Axis], gate_factors: Sequence[Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        field: Float[Tensor, "channel batch *space"],
+        axes: Sequence[Axis],
+        gate_factors: Sequence[Tensor] | None = None,
+    ) -> Float[Tensor, "channel batch *space"]:
         """`(channel, batch, *space)` to the same shape; `gate_factors[a]` `(batch, modes)` scale the gates."""
         transforms = self.transforms(axes, field)
         if self.sequential:

@@ -9,6 +9,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 
@@ -26,6 +27,6 @@ class SqueezeExcite(nn.Module):
         with torch.no_grad():
             self.excite.bias.fill_(math.log(start / (1 - start)))
 
-    def forward(self, mean: Tensor) -> Tensor:
+    def forward(self, mean: Float[Tensor, "batch channel"]) -> Float[Tensor, "batch channel"]:
         """Means over space `(batch, channel)` to scales in (0, 1) of the same shape."""
         return torch.sigmoid(self.excite(F.relu(self.squeeze(mean))))

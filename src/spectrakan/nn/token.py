@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.config import settings
@@ -69,7 +70,12 @@ class GlobalToken(nn.Module):
         else:
             self.network = nn.Identity()
 
-    def forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+    def forward(
+        self,
+        history: Float[Tensor, "batch history *space field"],
+        params: Float[Tensor, "batch params"] | None,
+        axes: Sequence[Axis],
+    ) -> Float[Tensor, "batch token"]:
         """The token, `(batch, width)`."""
         token: Tensor = self.network(self.summary(history, params, axes))
         return token
@@ -99,7 +105,9 @@ def centre_value(history: Tensor, axes: Sequence[Axis]) -> Tensor:
     """
     for _ in axes:
         cells = history.shape[2]
-        history = (history[:, :, (cells - 1) // 2] + history[:, :, cells // 2]) / 2
+        # Places as tensors: an index that depends on a symbolic size would tie an exported program to some sizes.
+        beside = [torch.full((1,), place, device=history.device) for place in ((cells - 1) // 2, cells // 2)]
+        history = history.index_select(2, torch.cat(beside)).mean(2)
     return history
 
 

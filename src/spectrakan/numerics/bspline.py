@@ -11,6 +11,7 @@ fastest so that each step of the recursion is one pass over contiguous numbers.
 from __future__ import annotations
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -25,13 +26,21 @@ def greville_points(knots: Tensor, order: int) -> Tensor:
     return knots[..., 1:-1].unfold(-1, order, 1).mean(-1)
 
 
-def find_interval(x: Tensor, knots: Tensor) -> Tensor:
+def find_interval(
+    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"]
+) -> Int[Tensor, "inputs batch"]:
     """Index i with t_i <= x < t_{i+1}, clamped to the knots' range, `(inputs, batch)`."""
     found = torch.searchsorted(knots.detach().contiguous(), x.detach().contiguous(), right=True) - 1
     return found.clamp(0, knots.shape[-1] - 2)
 
 
-def local_basis(x: Tensor, knots: Tensor, interval: Tensor, order: int, beyond: Tensor | None = None) -> list[Tensor]:
+def local_basis(
+    x: Float[Tensor, "inputs batch"],
+    knots: Float[Tensor, "inputs knots"],
+    interval: Int[Tensor, "inputs batch"],
+    order: int,
+    beyond: Float[Tensor, "inputs batch"] | None = None,
+) -> list[Float[Tensor, "inputs batch"]]:
     """The order + 1 basis functions that live on each x's knot interval, `(inputs, batch)` each.
 
     Entry j belongs to basis function interval - order + j. Its index may lie outside 0 .. n - 1 near the ends,
@@ -74,12 +83,16 @@ def scatter_basis(local: list[Tensor], interval: Tensor, num_basis: int) -> Tens
     return padded.scatter(1, places, torch.stack(local, dim=1))[:, order : order + num_basis]
 
 
-def evaluate_basis(x: Tensor, knots: Tensor, order: int) -> Tensor:
+def evaluate_basis(
+    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"], order: int
+) -> Float[Tensor, "inputs basis batch"]:
     """All basis functions at x, `(inputs, num_basis, batch)`; zero outside the knots."""
     return _evaluate(x, knots, order, derivative=False)
 
 
-def evaluate_derivative(x: Tensor, knots: Tensor, order: int) -> Tensor:
+def evaluate_derivative(
+    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"], order: int
+) -> Float[Tensor, "inputs basis batch"]:
     """Slopes of all basis functions at x, `(inputs, num_basis, batch)`; zero outside the knots."""
     return _evaluate(x, knots, order, derivative=True)
 

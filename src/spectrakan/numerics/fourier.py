@@ -23,6 +23,7 @@ import math
 from typing import Literal, get_args
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 Basis = Literal["fourier", "cosine", "sine", "extended"]
@@ -55,7 +56,9 @@ def frequencies(basis: Basis, count: int) -> Tensor:
     return {"fourier": order, "cosine": order / 2, "sine": (order + 1) / 2, "extended": order / 2}[basis]
 
 
-def transform_matrices(basis: Basis, count: int, centres: Tensor, widths: Tensor) -> tuple[Tensor, Tensor]:
+def transform_matrices(
+    basis: Basis, count: int, centres: Float[Tensor, " n"], widths: Float[Tensor, " n"]
+) -> tuple[Float[Tensor, "rows n"], Float[Tensor, "n rows"]]:
     """Analysis `(rows, n)` and synthesis `(n, rows)` of `count` modes, in the type of `centres`.
 
     Complex bases have two rows a mode, real part first: rows = 2 count; real ones have rows = count.
@@ -74,7 +77,9 @@ def transform_matrices(basis: Basis, count: int, centres: Tensor, widths: Tensor
     return waves * share, (waves * amplitude[:, None]).T
 
 
-def signed_matrices(basis: Basis, count: int, centres: Tensor, widths: Tensor) -> tuple[Tensor, Tensor]:
+def signed_matrices(
+    basis: Basis, count: int, centres: Float[Tensor, " n"], widths: Float[Tensor, " n"]
+) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns rows"]]:
     """Analysis `(2 (2 count - 1), 2 n)` and synthesis `(2 n, 2 (2 count - 1))` of complex fields.
 
     Frequencies run over 0, 1, .., count - 1, -(count - 1), .., -1. Fields and coefficients are given as their

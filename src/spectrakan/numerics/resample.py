@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 
 def coarse_size(cells: int, stride: int) -> int:
     """Number of equal cells that stand for `cells` ones at `stride` times their width: ceil(n / s)."""
-    return -(-cells // stride)
+    return (cells + stride - 1) // stride
 
 
-def overlap_matrix(fine_edges: Tensor, coarse_edges: Tensor) -> Tensor:
+def overlap_matrix(
+    fine_edges: Float[Tensor, " faces"], coarse_edges: Float[Tensor, " coarse_faces"]
+) -> Float[Tensor, "coarse fine"]:
     """Means over coarse cells of a field constant on fine ones, `(coarse, fine)`; rows sum to one.
 
     Entry (i, j) is the length of fine cell j inside coarse cell i over the length of i.
@@ -21,7 +24,7 @@ def overlap_matrix(fine_edges: Tensor, coarse_edges: Tensor) -> Tensor:
     return (high - low).clamp_min(0) / coarse_edges.diff()[:, None]
 
 
-def interpolation_matrix(centres: Tensor, coarse: int, *, periodic: bool) -> Tensor:
+def interpolation_matrix(centres: Float[Tensor, " n"], coarse: int, *, periodic: bool) -> Float[Tensor, "n coarse"]:
     """Values at `centres` in [0, 1] on lines between the centres of `coarse` equal cells, `(n, coarse)`.
 
     Beyond the outermost centres the value stays constant, or wraps around where the axis is periodic.
