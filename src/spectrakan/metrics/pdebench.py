@@ -52,11 +52,12 @@ class PDEBenchReduction:
         whole = (samples - head) // self.batch_size * self.batch_size
         self._fill({name: part[:head] for name, part in parts.items()}, head)
         if whole:
+            batches = whole // self.batch_size
             grouped = {
-                name: part[head : head + whole].reshape(-1, self.batch_size, *part.shape[1:])
+                name: part[head : head + whole].reshape(batches, self.batch_size, *part.shape[1:])
                 for name, part in parts.items()
             }
-            self._close(_sum_samples(grouped, 1), self.batch_size, whole // self.batch_size)
+            self._close(_sum_samples(grouped, 1), self.batch_size, batches)
         rest = {name: part[head + whole :] for name, part in parts.items()}
         self._fill(rest, samples - head - whole)
 
