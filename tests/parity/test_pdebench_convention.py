@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
+from spectrakan.fields import Grid
 from spectrakan.metrics import METRICS, MetricAccumulator, evaluate_fields, score_fields
 
 
@@ -152,6 +154,15 @@ def test_a_zero_frame_is_infinite_as_published():
     target = np.zeros((1, 1, 8, 1))
     scores = evaluate_fields(target + 1, target, convention="pdebench", batch_size=1)
     assert scores["nrmse"] == math.inf
+
+
+def test_cells_count_the_same_whatever_the_grid():
+    pred, target = pair((3, 2, 8, 16, 1))
+    globe = Grid.latitude_longitude(torch.linspace(-80, 80, 8), torch.arange(16) * 22.5)
+    options = {"convention": "pdebench", "batch_size": 2}
+    plain = evaluate_fields(pred, target, **options)
+    assert evaluate_fields(pred, target, grid=globe, **options) == pytest.approx(plain, rel=0, nan_ok=True)
+    assert evaluate_fields(pred, target, grid=globe)["rmse"] != evaluate_fields(pred, target)["rmse"]
 
 
 def test_it_depends_on_the_batch_size_where_pdebench_does():

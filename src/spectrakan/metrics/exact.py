@@ -66,7 +66,7 @@ class ExactReduction:
         self.samples += samples
         for name, value in new.items():
             if name not in self.totals:
-                self.totals[name] = value.clone()
+                self.totals[name] = value
             elif name == "max_error":
                 self.totals[name] = torch.maximum(self.totals[name], value)
             else:
