@@ -65,8 +65,7 @@ def shell_amplitudes(errors, space):
     if len(space) == 1:
         transforms = [np.fft.rfft(e) for e in errors]
         return [
-            math.sqrt(sum(abs(f[k]) ** 2 for f in transforms) / len(errors)) / cells
-            for k in range(space[0] // 2 + 1)
+            math.sqrt(sum(abs(f[k]) ** 2 for f in transforms) / len(errors)) / cells for k in range(space[0] // 2 + 1)
         ]
     last = min(size // 2 for size in space) - 1
     transforms = [np.fft.fftn(e) for e in errors]
@@ -80,8 +79,7 @@ def shell_amplitudes(errors, space):
 
 def oracle(pred, target, batch_size):
     batches = [
-        batch_scores(pred[i : i + batch_size], target[i : i + batch_size])
-        for i in range(0, len(pred), batch_size)
+        batch_scores(pred[i : i + batch_size], target[i : i + batch_size]) for i in range(0, len(pred), batch_size)
     ]
     scores = {name: sum(batch[name] for batch in batches) / len(batches) for name in batches[0]}
     ratios = [

@@ -44,9 +44,7 @@ class Coverage:
 
     def kept(self, errors: float = 2.0) -> bool:
         """Whether a promise was made and the measured coverage is within so many standard errors of it."""
-        return (
-            self.promised is not None and abs(self.measured - self.promised) <= errors * self.standard_error
-        )
+        return self.promised is not None and abs(self.measured - self.promised) <= errors * self.standard_error
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a record."""

@@ -72,9 +72,7 @@ def shell_energies(values: Tensor, shells: Shells) -> Tensor:
     """
     space = tuple(range(2, values.ndim - 1))
     # Fields first and cells last: the transform then runs along contiguous memory.
-    transform = torch.fft.rfftn(
-        values.movedim(-1, 2).contiguous(), dim=[a + 1 for a in space], norm="forward"
-    )
+    transform = torch.fft.rfftn(values.movedim(-1, 2).contiguous(), dim=[a + 1 for a in space], norm="forward")
     kept = transform.flatten(3).index_select(-1, shells.modes.to(values.device))
     power = (kept.real.square() + kept.imag.square()) * shells.multiplicity.to(values.device)
     energies: Tensor = power.new_zeros((*power.shape[:-1], shells.count))

@@ -68,9 +68,7 @@ class MetricAccumulator:
     2.0
     """
 
-    def __init__(
-        self, convention: str = "exact", *, batch_size: int | None = None, grid: Grid | None = None
-    ) -> None:
+    def __init__(self, convention: str = "exact", *, batch_size: int | None = None, grid: Grid | None = None) -> None:
         if convention not in CONVENTIONS:
             raise ConfigError(f"unknown convention '{convention}'{nearest(convention, CONVENTIONS)}")
         if convention == "pdebench" and (batch_size is None or batch_size < 1):
@@ -153,9 +151,7 @@ class MetricAccumulator:
         try:
             made = cls(state["convention"], batch_size=state["batch_size"], grid=grid)
             if made._weights() != state["weights"]:
-                raise ConfigError(
-                    "the state was taken on a grid with other cell volumes; restore with that one"
-                )
+                raise ConfigError("the state was taken on a grid with other cell volumes; restore with that one")
             if state["shape"] is None:
                 return made
             shape = tuple(int(size) for size in state["shape"])
@@ -175,9 +171,7 @@ class MetricAccumulator:
         if self._reduction is None:
             self._shape = shape
             self._reduction = (
-                ExactReduction()
-                if self.batch_size is None
-                else PDEBenchReduction(self.batch_size, len(shape) - 2)
+                ExactReduction() if self.batch_size is None else PDEBenchReduction(self.batch_size, len(shape) - 2)
             )
         return self._reduction
 

@@ -58,9 +58,7 @@ def test_two_standard_errors_are_what_they_say():
 def test_the_mean_coverage_is_exactly_the_rank_over_n_plus_one():
     count, coverage, repeats = 12, 0.8, 4000  # k = ceil(13 * 0.8) = 11
     generator = torch.Generator().manual_seed(0)
-    score = torch.randn(count + 1, repeats, generator=generator, dtype=torch.float64).reshape(
-        -1, 1, repeats, 1
-    )
+    score = torch.randn(count + 1, repeats, generator=generator, dtype=torch.float64).reshape(-1, 1, repeats, 1)
     bands = calibrate_bands(score[:-1], torch.zeros_like(score[:-1]), coverage=coverage)
     found = bands.measure(score[-1:], torch.zeros_like(score[-1:])).measured
     assert found == pytest.approx(11 / 13, abs=3 * math.sqrt(11 / 13 * 2 / 13 / repeats))

@@ -64,9 +64,7 @@ def test_modes_beyond_the_last_full_shell_are_in_no_band_of_a_plane():
     assert max(scores[band] for band in BANDS) < 1e-14
 
 
-@pytest.mark.parametrize(
-    "space", [(1,), (2,), (7,), (8,), (5, 8), (8, 5), (6, 6), (4, 5, 6), (5, 6, 3)], ids=str
-)
+@pytest.mark.parametrize("space", [(1,), (2,), (7,), (8,), (5, 8), (8, 5), (6, 6), (4, 5, 6), (5, 6, 3)], ids=str)
 @pytest.mark.parametrize("complete", [True, False])
 def test_shells_against_all_modes_counted_one_by_one(space, complete):
     values = torch.randn(2, 3, *space, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -251,9 +251,7 @@ def test_processes_are_merged_in_order():
         whole = evaluate_fields(pred, target, **options)
         parts = []
         for start, stop in ((0, 4), (4, 4), (4, 6), (6, 9)):
-            parts.append(
-                MetricAccumulator(options.get("convention", "exact"), batch_size=options.get("batch_size"))
-            )
+            parts.append(MetricAccumulator(options.get("convention", "exact"), batch_size=options.get("batch_size")))
             parts[-1].update(pred[start:stop], target[start:stop])
         total = MetricAccumulator(options.get("convention", "exact"), batch_size=options.get("batch_size"))
         for part in parts:
