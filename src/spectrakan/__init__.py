@@ -1,6 +1,6 @@
 """spectrakan learns solution operators of PDEs."""
 
-from spectrakan import errors, nn
+from spectrakan import errors, metrics, nn
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories, Window
 from spectrakan.models import build_model, from_pretrained
 
@@ -16,5 +16,6 @@ __all__ = [
     "build_model",
     "errors",
     "from_pretrained",
+    "metrics",
     "nn",
 ]
