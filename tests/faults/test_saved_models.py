@@ -72,7 +72,7 @@ def test_every_flipped_bit_is_refused(folder):
 @pytest.mark.parametrize("name", ["model.json", "weights.safetensors", "manifest.json"])
 def test_a_missing_file_is_refused(folder, name):
     (folder / name).unlink()
-    with pytest.raises(DataFormatError, match="missing|manifest"):
+    with pytest.raises(DataFormatError, match=r"missing|manifest"):
         sk.from_pretrained(folder)
 
 
@@ -113,7 +113,7 @@ def test_a_foreign_folder_is_refused(tmp_path):
         sk.from_pretrained(tmp_path / "nowhere")
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "config.json").write_text("{}")
-    with pytest.raises(DataFormatError, match="no manifest.json"):
+    with pytest.raises(DataFormatError, match=r"no manifest\.json"):
         sk.from_pretrained(tmp_path / "foreign")
 
 
