@@ -1,0 +1,1 @@
+"""How far a prediction is from the truth."""
