@@ -10,8 +10,8 @@ import typer
 
 from spectrakan.cli.progress import progress_bar
 from spectrakan.config import apply_overrides
-from spectrakan.data.formats.native import save_dataset
 from spectrakan.data.generate import generate_lazily
+from spectrakan.data.write import WRITERS, write_dataset
 from spectrakan.errors import ConfigError
 
 
@@ -19,14 +19,15 @@ def generate(
     task: Annotated[str, typer.Argument(help="Name of the task; `spectrakan tasks` lists them.")],
     parameters: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Parameters of the equation.", show_default=False),
+        typer.Argument(metavar="KEY=VALUE", help="Parameters of the equation.", show_default=False),
     ] = None,
     num_samples: Annotated[int, typer.Option("--num-samples", "-n", help="How many samples.")] = 100,
     resolution: Annotated[int | None, typer.Option(help="Cells per axis.", show_default="the task's")] = None,
     frames: Annotated[int | None, typer.Option(help="Frames per sample.", show_default="the task's")] = None,
     seed: Annotated[int, typer.Option(help="Sample i depends on the seed and on i alone.")] = 0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="HDF5 file to write.", show_default="TASK.h5")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write: .h5, .nc or .npz.", show_default="TASK.h5"),
     ] = None,
     double: Annotated[bool, typer.Option("--double", help="Store float64 instead of float32.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
@@ -45,10 +46,12 @@ def generate(
     path = Path(f"{task}.h5") if output is None else output
     if path.exists() and not force:
         raise ConfigError(f"'{path}' is there already; choose another --output, or --force to replace it")
+    if path.suffix not in WRITERS:
+        raise ConfigError(f"cannot write '{path}'; its name must end in one of {', '.join(WRITERS)}")
     params = apply_overrides({}, parameters or [])
     with progress_bar(f"solving {task}") as progress:
         made = generate_lazily(
             task, num_samples, resolution, seed, frames=frames, params=params, progress=progress
         )
-        save_dataset(path, made, dtype=np.float64 if double else np.float32)
+        write_dataset(path, made, dtype=np.float64 if double else np.float32)
     print(f"{path}: {num_samples} samples of {task}, {path.stat().st_size / 1e6:.1f} MB")

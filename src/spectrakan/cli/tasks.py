@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -58,8 +59,8 @@ def _print_table(chosen: list[Task]) -> None:
         numbers = (entry.frames, entry.history, entry.horizon)
         table.add_row(entry.name, entry.mapping, grid, *(str(number) for number in numbers))
     # A pipe has no width: lines must not be wrapped there.
-    console = Console(highlight=False)
-    console.print(table, width=None if console.is_terminal else 120)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    console.print(table)
     console.print(
         "\n`spectrakan tasks NAME` shows the parameters of one, `spectrakan generate NAME` makes samples."
     )

@@ -20,12 +20,16 @@ SAMPLES_CHECKED = 8
 """Samples whose residual is computed, spread over the set."""
 
 CONVENTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "cns1d": {
+        "dynamic viscosity": {},
+        "PDEBench: viscosity times density": {"viscosity": "density_weighted"},
+    },
     "darcy2d": {
         "harmonic faces, zero on the wall": {},
         "PDEBench: arithmetic faces, zero in ghost cells": {"face_mean": "arithmetic", "wall": "ghost"},
     },
 }
-"""Discretisations under which a set may have been made, by task; the best fitting one is reported."""
+"""Conventions under which a set may have been made, by task; the one that fits best is reported."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,9 @@ def _residual(
     if equation.residual is None:
         raise SpectraKANError(f"{equation.name} has no residual")
     names = {entry.name for entry in fields(equation.parameters)}
-    numbers = dict(trajectories.constants)
+    numbers: dict[str, Any] = dict(trajectories.constants)
+    if trajectories.grid.boundary:
+        numbers["boundary"] = trajectories.grid.boundary[0]
     if trajectories.params is not None:
         numbers |= dict(zip(trajectories.param_names, trajectories.params[sample].tolist(), strict=True))
     known = {name: number for name, number in numbers.items() if name in names}
