@@ -57,7 +57,7 @@ def mc_slope(padded: Tensor, axis: int) -> Tensor:
     # With a, b of one sign this is the smallest of the three in magnitude; of two signs, both bounds are 0.
     lowest = torch.maximum(before, after).clamp_max_(0.0).mul_(2.0)
     highest = torch.minimum(before, after).clamp_min_(0.0).mul_(2.0)
-    return torch.minimum(torch.maximum(central, lowest), highest)
+    return central.clamp_(lowest, highest)
 
 
 def minmod_slope(padded: Tensor, axis: int) -> Tensor:
