@@ -20,9 +20,9 @@ def conservation_defect(
     """Imbalance of mass and momentum around each frame, differentiable in the values.
 
     Over each interval r = q_t + F_x + G_y - S with trapezoid rule in time and central differences inside the
-    domain; the interval's defect is |r| / (|q_t| + |F_x + G_y - S|) in root mean square over cells and
-    equations, momenta divided by sqrt(g mean h): 0 where the terms cancel, at most 1. A frame gets the mean
-    of the intervals that it ends and starts.
+    domain; the interval's defect is |r| / (|q_t| + |F_x + G_y| + |S|) in root mean square over cells and
+    equations, momenta divided by sqrt(g mean h): 0 where the terms cancel (or all vanish), at most 1.
+    A frame gets the mean of the intervals that it ends and starts.
 
     `values` `(B, T, nx, ny, 3)`, level of the ground `bottom` `(B, nx, ny)` or None -> `(B, T)`.
     """
@@ -30,15 +30,20 @@ def conservation_defect(
         raise ShapeError("the imbalance of a flow needs at least 2 frames, got 1")
     height, velocity = values[..., 0], values[..., 1:]
     conserved = torch.stack([height, height * velocity[..., 0], height * velocity[..., 1]], dim=-1)
-    spread = _flux_divergence(conserved, velocity, spacing, gravity)
+    terms = [_flux_divergence(conserved, velocity, spacing, gravity)]
     if bottom is not None:
-        spread = spread + gravity * height[:, :, 1:-1, 1:-1, None] * _bed_slope(bottom, spacing)[:, None]
+        slope = _bed_slope(bottom, spacing)[:, None]
+        terms.append(gravity * height[:, :, 1:-1, 1:-1, None] * slope)
+    terms = [(term[:, 1:] + term[:, :-1]) / 2 for term in terms]
     steps = torch.tensor(times, dtype=values.dtype, device=values.device).diff()
-    change = conserved[:, :, 1:-1, 1:-1].diff(dim=1) / steps[:, None, None, None]
-    mean_spread = (spread[:, 1:] + spread[:, :-1]) / 2
-    celerity = (gravity * height.mean(dim=(1, 2, 3))).sqrt()
+    terms.append(conserved[:, :, 1:-1, 1:-1].diff(dim=1) / steps[:, None, None, None])
+    mean_height = height.mean(dim=(1, 2, 3))
+    celerity = (gravity * mean_height).sqrt()
     units = torch.stack([torch.ones_like(celerity), 1 / celerity, 1 / celerity], dim=-1)[:, None, None, None]
-    defect = _size((change + mean_spread) * units) / (_size(change * units) + _size(mean_spread * units))
+    # Changes that rounding alone would make do not count as terms that fail to cancel.
+    rounding = 100 * torch.finfo(values.dtype).eps * mean_height[:, None] / steps
+    total = sum((_size(term * units) for term in terms), start=rounding)
+    defect = _size(sum(terms[1:], start=terms[0]) * units) / total
     return torch.cat([defect[:, :1], (defect[:, 1:] + defect[:, :-1]) / 2, defect[:, -1:]], dim=1)
 
 
