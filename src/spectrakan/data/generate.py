@@ -32,9 +32,10 @@ def generate(
     frames: int | None = None,
     family: str | None = None,
     params: Mapping[str, Any] | None = None,
+    dtype: npt.DTypeLike = np.float64,
     progress: Progress | None = None,
 ) -> Trajectories:
-    """Samples of a task in float64, held in memory.
+    """Samples of a task, solved in float64 and held in memory as `dtype`.
 
     `resolution` is cells per axis (one number means all axes), `frames` how many frames from the first on
     (the step between frames stays, so more than the task's own run on past its end). `family` and `params`
@@ -48,12 +49,13 @@ def generate(
     lazy = generate_lazily(
         task, num_samples, resolution, seed, frames=frames, family=family, params=params, progress=progress
     )
-    values = np.empty(lazy.values.shape)
+    values = np.empty(lazy.values.shape, dtype)
     # In pieces, so that a solver's own memory stays bounded.
     step = max(1, CHUNK_VALUES // int(np.prod(lazy.values.shape[1:])))
     for begin in range(0, num_samples, step):
         values[begin : begin + step] = lazy.values[begin : begin + step]
-    return replace(lazy, values=values, inputs=None if lazy.inputs is None else lazy.inputs[:])
+    inputs = None if lazy.inputs is None else np.asarray(lazy.inputs[:], dtype)
+    return replace(lazy, values=values, inputs=inputs)
 
 
 def generate_lazily(

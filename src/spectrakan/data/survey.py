@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.duplicates import Progress
-from spectrakan.fields import Array, FieldSpec
+from spectrakan.errors import DataFormatError
+from spectrakan.fields import Array, FieldSpec, Trajectories
 
 PLACES_KEPT = 10
 """Places of bad numbers that are listed; all of them are counted."""
@@ -75,6 +76,21 @@ def survey(name: str, values: Array, fields: Sequence[FieldSpec], progress: Prog
             progress(min(begin + step, total), total)
     ranges = (tally.summary(name, field) for tally, field in zip(tallies, fields, strict=True))
     return Survey(tuple(ranges), tuple(places))
+
+
+def require_finite(trajectories: Trajectories, source: str) -> None:
+    """Refuse a set with a NaN or an infinity, saying where the first one is."""
+    arrays = [("values", trajectories.values, trajectories.fields)]
+    if trajectories.inputs is not None:
+        arrays.append(("inputs", trajectories.inputs, trajectories.input_fields))
+    for name, values, fields in arrays:
+        step = max(1, BLOCK_VALUES // max(1, int(np.prod(values.shape[1:]))))
+        for begin in range(0, int(values.shape[0]), step):
+            if places := _places(name, np.asarray(values[begin : begin + step]), begin, fields):
+                raise DataFormatError(
+                    f"'{source}' holds numbers that are none, the first is {places[0]}; "
+                    "`spectrakan check` lists more"
+                )
 
 
 class _Tally:

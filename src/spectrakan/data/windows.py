@@ -22,6 +22,7 @@ from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Array, OperatorSignature, Trajectories, Window
 
 Count = Annotated[int, Field(ge=1)]
+Starts = Literal["all", "first"]
 
 
 @settings
@@ -34,7 +35,7 @@ class WindowSettings:
     """Frames that it should predict."""
     stride: Count = 1
     """Stored frames from one frame of a window to the next."""
-    starts: Literal["all", "first"] = "all"
+    starts: Starts = "all"
     """Whether a window starts at every frame where it fits, or only at the first one of each trajectory."""
     observed_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     """Share of the cells of each trajectory's targets that the loss sees; below 1 only with `first`."""
@@ -94,8 +95,7 @@ class Windows:
             inputs, targets = _frames(set_.inputs, samples, first), _frames(set_.values, samples, first)
         else:
             offsets = np.arange(choices.history + choices.horizon) * choices.stride
-            frames = _frames(set_.values, samples, starts[:, None] + offsets)
-            inputs, targets = frames[:, : choices.history], frames[:, choices.history :]
+            inputs, targets = _cut(set_.values, samples, starts[:, None] + offsets, choices.history)
         return Window(
             inputs=self._tensor(inputs),
             targets=self._tensor(targets),
@@ -164,6 +164,16 @@ def _check_samples(samples: npt.NDArray[np.int64], available: int) -> None:
         raise ConfigError("no samples to cut into windows; give this part of the split a larger share")
     if samples.min() < 0 or samples.max() >= available:
         raise ShapeError(f"samples must lie in 0..{available - 1}, got {samples.min()}..{samples.max()}")
+
+
+def _cut(
+    values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[np.int64], history: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The first `history` of the frames and the rest: two gathers from memory, one read from a file."""
+    if isinstance(values, np.ndarray):
+        return _frames(values, samples, frames[:, :history]), _frames(values, samples, frames[:, history:])
+    whole = _frames(values, samples, frames)
+    return whole[:, :history], whole[:, history:]
 
 
 def _frames(values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
