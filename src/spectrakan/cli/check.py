@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from spectrakan.cli.progress import progress_bar
+from spectrakan.data.catalog import task as task_named
 from spectrakan.data.check import Health, check_dataset
+from spectrakan.data.climate import load_climate
 from spectrakan.data.load import load_dataset
 from spectrakan.data.split import Split
 from spectrakan.errors import DataFormatError
+from spectrakan.fields import Trajectories
 
 
 def check(
     path: Annotated[Path, typer.Argument(help="Data file of any format that `load_dataset` reads.")],
     split: Annotated[
         Path | None, typer.Option(help="JSON file with the indices of a split, or a run's record with one.")
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="Which task it is for, where the file does not say.", show_default=False)
+    ] = "",
+    mapping: Annotated[
+        Path | None, typer.Option(help="YAML file that says what the arrays of a foreign file mean.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
@@ -27,6 +37,8 @@ def check(
     \b
     spectrakan check data.h5                     layout, ranges, bad numbers, copies, equation
     spectrakan check data.h5 --split split.json  leakage across that split
+    spectrakan check 'ncep/*.nc' --task climate2d
+    spectrakan check mine.npz --mapping mine.yaml
     spectrakan check data.h5 --json              for other programs
 
     NaN and infinities are reported with their place, copies of trajectories with their numbers, and for
@@ -34,7 +46,7 @@ def check(
     when there are problems, 2 when the file cannot be read.
     """
     recorded = None if split is None else _read_split(split)
-    trajectories = load_dataset(path)
+    trajectories = _load(path, task, mapping)
     with progress_bar(f"checking {path.name}") as progress:
         health = check_dataset(trajectories, recorded, progress)
     if as_json:
@@ -43,6 +55,13 @@ def check(
         _print(path, health)
     if health.problems:
         raise typer.Exit(1)
+
+
+def _load(path: Path, name: str, mapping: Path | None) -> Trajectories:
+    if name and task_named(name).equation is None:
+        return load_climate(path)
+    found = load_dataset(path, mapping=mapping)
+    return replace(found, task=name or found.task)
 
 
 def _read_split(path: Path) -> Split:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.duplicates import Progress, duplicate_groups
+from spectrakan.data.duplicates import duplicate_groups
 from spectrakan.data.equation_check import EquationCheck, check_equation
+from spectrakan.data.progress import Progress
 from spectrakan.data.split import PARTS, Split
 from spectrakan.data.survey import FieldRange, Place, Survey, survey
 from spectrakan.errors import ConfigError

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-from spectrakan.data.duplicates import Progress
+from spectrakan.data.progress import Progress
 from spectrakan.data.published import PDEBENCH, SERVER, PublishedFile
 from spectrakan.errors import ConfigError, DataFormatError, nearest
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 import numpy as np
 
+from spectrakan.data.progress import Progress
 from spectrakan.fields import Trajectories
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total) while something long is under way."""
 
 
 def duplicate_groups(

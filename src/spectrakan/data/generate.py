@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spectrakan.config import as_mapping, build_settings
 from spectrakan.data.catalog import equation_of
-from spectrakan.data.duplicates import Progress
+from spectrakan.data.progress import Progress
 from spectrakan.data.recipe import Recipe, RecipeArray
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Trajectories

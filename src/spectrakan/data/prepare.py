@@ -13,11 +13,11 @@ from spectrakan.config import settings
 from spectrakan.data.catalog import Task
 from spectrakan.data.catalog import task as task_named
 from spectrakan.data.climate import load_climate
-from spectrakan.data.duplicates import Progress
 from spectrakan.data.generate import generate
 from spectrakan.data.lazy import LazyArray
 from spectrakan.data.load import load_dataset
 from spectrakan.data.normalize import Units, fit_units
+from spectrakan.data.progress import Progress
 from spectrakan.data.split import Split, SplitSettings, split_trajectories
 from spectrakan.data.survey import require_finite
 from spectrakan.data.windows import Starts, Windows, WindowSettings
@@ -36,6 +36,8 @@ class DataSettings:
 
     path: str | None = None
     """File to read; without it samples are generated (or, for climate2d, come with the package)."""
+    mapping: str | None = None
+    """YAML file that says what the arrays of a foreign file mean (docs/data_format.md)."""
     num_samples: Count | None = None
     """Samples to generate, or how many of a file's to use, from the first on."""
     resolution: Count | None = None
@@ -116,7 +118,7 @@ def obtain(task: Task, choices: DataSettings, progress: Progress | None = None) 
 
 def _read(task: Task, choices: DataSettings) -> Trajectories:
     path = Path(str(choices.path))
-    found = load_dataset(path, stride_time=choices.stride_time)
+    found = load_dataset(path, stride_time=choices.stride_time, mapping=choices.mapping)
     if choices.resolution is None or set(found.grid.shape) == {choices.resolution}:
         return found
     strides = {size / choices.resolution for size in found.grid.shape}
@@ -125,7 +127,9 @@ def _read(task: Task, choices: DataSettings) -> Trajectories:
             f"'{path}' has {' x '.join(str(size) for size in found.grid.shape)} cells, of which every n-th "
             f"gives no {choices.resolution} per axis; choose a resolution that divides them"
         )
-    return load_dataset(path, stride_time=choices.stride_time, stride_space=int(stride))
+    return load_dataset(
+        path, stride_time=choices.stride_time, stride_space=int(stride), mapping=choices.mapping
+    )
 
 
 def _first(trajectories: Trajectories, count: int | None) -> Trajectories:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from spectrakan.data.duplicates import Progress
+from spectrakan.data.progress import Progress
 from spectrakan.errors import SpectraKANError
 from spectrakan.pde.equation import Equation
 

@@ -13,7 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from spectrakan.config import as_mapping, build_settings, settings
-from spectrakan.data.duplicates import Progress, duplicate_groups
+from spectrakan.data.duplicates import duplicate_groups
+from spectrakan.data.progress import Progress
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.duplicates import Progress
+from spectrakan.data.progress import Progress
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import Array, FieldSpec, Trajectories
 

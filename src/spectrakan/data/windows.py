@@ -89,18 +89,18 @@ class Windows:
     def gather(self, indices: Sequence[int]) -> Window:
         """The windows of these numbers as one batch, in the order given, in physical units."""
         samples, starts = self.locate(indices)
-        set_, choices = self.trajectories, self.choices
-        if set_.inputs is not None:
+        source, choices = self.trajectories, self.choices
+        if source.inputs is not None:
             first = np.zeros((len(samples), 1), dtype=np.int64)
-            inputs, targets = _frames(set_.inputs, samples, first), _frames(set_.values, samples, first)
+            inputs, targets = _frames(source.inputs, samples, first), _frames(source.values, samples, first)
         else:
             offsets = np.arange(choices.history + choices.horizon) * choices.stride
-            inputs, targets = _cut(set_.values, samples, starts[:, None] + offsets, choices.history)
+            inputs, targets = _cut(source.values, samples, starts[:, None] + offsets, choices.history)
         return Window(
             inputs=self._tensor(inputs),
             targets=self._tensor(targets),
-            params=None if set_.params is None else self._tensor(set_.params[samples]),
-            grid=set_.grid,
+            params=None if source.params is None else self._tensor(source.params[samples]),
+            grid=source.grid,
             observed=self._observed(samples),
         )
 

@@ -137,6 +137,28 @@ def test_check_reads_a_split_and_finds_its_leak(tmp_path: Path):
     assert isinstance(run("check", str(data), "--split", str(split)).exception, DataFormatError)
 
 
+def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
+    made = generate("darcy2d", 3, resolution=8)
+    path = tmp_path / "mine.npz"
+    np.savez(path, k=np.asarray(made.inputs)[:, 0, ..., 0], p=made.values[:, 0, ..., 0])
+    rules = tmp_path / "mine.yaml"
+    rules.write_text(
+        "values: [{array: p, axes: [sample, x, y], fields: [pressure]}]\n"
+        "inputs: [{array: k, axes: [sample, x, y], fields: [coefficient], positive: [coefficient]}]\n"
+    )
+    result = run("check", str(path), "--mapping", str(rules), "--task", "darcy2d")
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "task      darcy2d" in result.output
+    assert "equation  relative residual" in result.output
+
+
+def test_check_reads_climate_files(reference_data: Path):
+    result = run("check", str(reference_data / "climate" / "gcm_daily.npz"), "--task", "climate2d")
+    assert result.exit_code == 0
+    assert "samples   1700, steady" in result.output
+    assert "hPa" in result.output
+
+
 @pytest.mark.parametrize("command", ["tasks", "generate", "download", "check"])
 def test_help_teaches_by_examples(command: str):
     result = run(command, "--help")
