@@ -23,6 +23,7 @@ from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
 from spectrakan.data.formats.npz import MAGIC, open_npz
 from spectrakan.data.formats.torch_file import open_torch
 from spectrakan.data.formats.zarr import is_zarr, open_zarr
+from spectrakan.data.handles import release
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
 from spectrakan.errors import ConfigError, DataFormatError, ShapeError
 from spectrakan.fields import Array, Trajectories
@@ -55,15 +56,16 @@ def load_dataset(
     path = Path(path).absolute()
     _check_strides(stride_space=stride_space, stride_time=stride_time, stride_samples=stride_samples)
     chosen = _mapping(mapping)
-    container = open_container(path)
     try:
+        container = open_container(path)
         found = _layout(container)(container) if chosen is None else mapped.read(container, chosen)
         found = _stride(found, stride_samples, stride_time, stride_space)
+        inputs = None if found.inputs is None else _hold(found.inputs)
+        return replace(found, values=_hold(found.values), inputs=inputs)
     except ShapeError as problem:
         raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
-    return replace(
-        found, values=_hold(found.values), inputs=None if found.inputs is None else _hold(found.inputs)
-    )
+    finally:
+        release(path)
 
 
 def open_container(path: Path) -> Container:

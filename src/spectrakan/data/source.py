@@ -84,8 +84,9 @@ class GroupedSource:
 
 @dataclass(frozen=True)
 class Stamp:
-    """What tells whether a file is still the one that was opened: its size and time of change."""
+    """What tells whether a file is still the one that was opened: its identity, size and time of change."""
 
+    inode: int
     size: int
     changed: int
 
@@ -96,7 +97,9 @@ class Stamp:
             status = path.stat()
         except OSError as problem:
             raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
-        return cls(status.st_size, status.st_mtime_ns) if path.is_file() else cls(0, 0)
+        if path.is_dir():
+            return cls(0, 0, 0)
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns)
 
     def check(self, path: Path) -> None:
         """Refuse a file that was replaced while arrays were being read from it."""

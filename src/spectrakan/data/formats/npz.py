@@ -10,7 +10,7 @@ import struct
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -99,14 +99,14 @@ def _member(path: Path, stamp: Stamp, archive: zipfile.ZipFile, member: zipfile.
         return HeldSource(np.asarray(array))
 
 
-def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(stream)
     reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = reader(stream, max_header_size=_MOST_HEADER)
     return tuple(shape), bool(fortran), dtype
 
 
-def _write_header(member: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def _write_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     description = {
         "descr": np.lib.format.dtype_to_descr(dtype),
         "fortran_order": False,
@@ -115,7 +115,7 @@ def _write_header(member: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any
     np.lib.format.write_array_header_1_0(member, description)
 
 
-def _new_member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+def _new_member(archive: zipfile.ZipFile, name: str) -> Any:
     # A fixed date, so that equal sets make equal files.
     info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
     return archive.open(info, "w", force_zip64=True)

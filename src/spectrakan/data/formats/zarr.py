@@ -41,11 +41,12 @@ class ZarrSource:
     key: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    stamp: Stamp
 
     def read(self, block: Block) -> npt.NDArray[Any]:
         """A block; only the chunks that it touches are read."""
         with decoding(self.path, self.key, kind="Zarr"):
-            return np.asarray(opened(self.path, None, _open_store).group[self.key][block])
+            return np.asarray(opened(self.path, self.stamp, _open_store).group[self.key][block])
 
 
 def is_zarr(path: Path) -> bool:
@@ -58,14 +59,15 @@ def open_zarr(path: Path) -> Container:
     _refuse_pickles(path)
     arrays: dict[str, Source] = {}
     named: list[bool] = []
+    stamp = Stamp.of(path)
     with decoding(path, kind="Zarr"):
         try:
-            group = opened(path, Stamp.of(path), _open_store).group
+            group = opened(path, stamp, _open_store).group
         except ImportError:
             raise missing_package(path, "zarr", "climate") from None
         attributes = {"": dict(group.attrs)}
         for key, array in _arrays(group):
-            arrays[key] = ZarrSource(path, key, tuple(array.shape), np.dtype(array.dtype))
+            arrays[key] = ZarrSource(path, key, tuple(array.shape), np.dtype(array.dtype), stamp)
             attributes[key] = dict(array.attrs)
             named.append(bool(_dimension_names(array)))
     if named and all(named) and not any("/" in key for key in arrays):
