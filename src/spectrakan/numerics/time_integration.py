@@ -14,7 +14,7 @@ from spectrakan.errors import ConfigError, SpectraKANError
 Rate = Callable[[Tensor], Tensor]
 """State -> its time derivative, of the same shape."""
 
-_POOL = 128
+_POOL = 64
 
 
 def ssp_rk2_step(state: Tensor, step: Tensor | float, rate: Rate) -> Tensor:
