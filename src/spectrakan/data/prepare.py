@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -52,6 +53,8 @@ class DataSettings:
     """Share of the cells of each trajectory's targets that the loss sees."""
     log_positive: bool = False
     """Whether fields that cannot be zero or below are scaled by their logarithm."""
+    memory_gigabytes: Annotated[float, Field(ge=0.0)] = 4.0
+    """Fields of a file up to this size are held in memory; reading here and there from disk is far slower."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of generation, split and observed cells."""
     split: SplitSettings | None = None
@@ -113,7 +116,7 @@ def obtain(task: Task, choices: DataSettings, progress: Progress | None = None) 
     found = load_climate(choices.path) if task.equation is None else _read(task, choices)
     if found.task not in {"", task.name}:
         raise ConfigError(f"'{choices.path}' holds {found.task}, not {task.name}; name that task instead")
-    return _first(found, choices.num_samples)
+    return _hold(_first(found, choices.num_samples), choices.memory_gigabytes)
 
 
 def _read(task: Task, choices: DataSettings) -> Trajectories:
@@ -139,12 +142,23 @@ def _first(trajectories: Trajectories, count: int | None) -> Trajectories:
     if count > trajectories.num_samples:
         raise ConfigError(f"num_samples {count} is more than the {trajectories.num_samples} of the file")
 
-    def cut(array: Array) -> Any:
+    def cut(array: Array) -> Array:
         return array.narrow(slice(count)) if isinstance(array, LazyArray) else np.asarray(array[:count])
 
-    return replace(
-        trajectories,
-        values=cut(trajectories.values),
-        inputs=None if trajectories.inputs is None else cut(trajectories.inputs),
-        params=None if trajectories.params is None else trajectories.params[:count],
-    )
+    params = None if trajectories.params is None else trajectories.params[:count]
+    return _map_fields(replace(trajectories, params=params), cut)
+
+
+def _hold(trajectories: Trajectories, gigabytes: float) -> Trajectories:
+    """Read fields into memory where they fit."""
+
+    def read(array: Array) -> Array:
+        fits = isinstance(array, LazyArray) and array.nbytes <= gigabytes * 1e9
+        return np.asarray(array) if fits else array
+
+    return _map_fields(trajectories, read)
+
+
+def _map_fields(trajectories: Trajectories, change: Callable[[Array], Array]) -> Trajectories:
+    inputs = None if trajectories.inputs is None else change(trajectories.inputs)
+    return replace(trajectories, values=change(trajectories.values), inputs=inputs)

@@ -166,6 +166,10 @@ def _in_time_order(groups: Sequence[Sequence[int]], choices: SplitSettings) -> S
         # A sample that comes again after this part would be known before its test.
         parts[name] = tuple(index for index in range(begin, end) if copies[index] < end)
         begin = end + choices.gap if target else begin
+    if empty := [name for name, target in zip(PARTS, targets, strict=True) if target and not parts[name]]:
+        raise ConfigError(
+            f"every sample of the part '{empty[0]}' comes again later, so nothing is left of it"
+        )
     used = {index for part in parts.values() for index in part}
     return Split(**parts, unused=tuple(index for index in range(total) if index not in used))
 

@@ -42,13 +42,19 @@ def test_windows_follow_the_task_and_the_choices(tmp_path: Path):
         made.windows("train")
 
 
-def test_a_file_is_strided_and_cut_to_what_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("memory", [0.0, 1.0])
+def test_a_file_is_strided_and_cut_to_what_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: float
+):
     stored = generate("shallow_water2d", 8, resolution=16, frames=5)
     path = save_dataset(tmp_path / "water.h5", stored, dtype=None)
     monkeypatch.setattr(load, "HELD_BYTES", 0)
-    choices = DataSettings(path=str(path), num_samples=6, resolution=8, stride_time=2, history=1, horizon=2)
+    choices = DataSettings(
+        path=str(path), num_samples=6, resolution=8, stride_time=2, history=1, horizon=2,
+        memory_gigabytes=memory,
+    )  # fmt: skip
     made = prepare("shallow_water2d", choices)
-    assert isinstance(made.trajectories.values, LazyArray)
+    assert isinstance(made.trajectories.values, LazyArray if memory == 0 else np.ndarray)
     assert np.array_equal(np.asarray(made.trajectories.values), stored.values[:6, ::2, ::2, ::2])
     assert made.horizon == 2
     batch = made.windows("train", 2).gather([0])

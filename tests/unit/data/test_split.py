@@ -109,3 +109,9 @@ def test_trajectories_are_split_with_their_copies():
     for part in ("train", "validation", "test"):
         members = set(made.part(part))
         assert {(index + 10) % 20 for index in members} == members
+
+
+def test_a_part_of_copies_alone_is_refused():
+    groups = ((0, 3), (1, 4), (2, 5))
+    with pytest.raises(ConfigError, match="'train' comes again later"):
+        split_groups(groups, SplitSettings(train=0.5, validation=0.0, test=0.5, time_ordered=True))
