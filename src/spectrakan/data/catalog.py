@@ -64,6 +64,7 @@ def _solved(equation: Equation, horizon: int, scored_times: tuple[float, ...] = 
 
 TASKS: dict[str, Task] = {
     "cns1d": _solved(EQUATIONS["cns1d"], horizon=11),
+    "diffusion_reaction1d": _solved(EQUATIONS["diffusion_reaction1d"], horizon=96),
     "darcy2d": _solved(EQUATIONS["darcy2d"], horizon=1),
     "shallow_water2d": _solved(EQUATIONS["shallow_water2d"], horizon=91),
     "droplet2d": _solved(EQUATIONS["droplet2d"], horizon=31, scored_times=(0.11, 0.16, 0.21, 0.26, 0.31)),

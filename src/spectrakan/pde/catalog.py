@@ -1,12 +1,13 @@
-"""The equations that the package can sample, solve and check, by name."""
+"""Every equation by its name."""
 
 from __future__ import annotations
 
-from spectrakan.pde import cns1d, darcy2d, droplet2d, shallow_water2d
+from spectrakan.pde import cns1d, darcy2d, diffusion_reaction1d, droplet2d, shallow_water2d
 from spectrakan.pde.equation import Equation
 
 EQUATIONS: dict[str, Equation] = {
     "cns1d": cns1d.EQUATION,
+    "diffusion_reaction1d": diffusion_reaction1d.EQUATION,
     "darcy2d": darcy2d.EQUATION,
     "shallow_water2d": shallow_water2d.EQUATION,
     "droplet2d": droplet2d.EQUATION,

@@ -25,7 +25,7 @@ def run(*words: str) -> Result:
 def test_tasks_lists_all_and_explains_one():
     table = run("tasks")
     assert table.exit_code == 0
-    for name in ("cns1d", "darcy2d", "shallow_water2d", "droplet2d", "climate2d"):
+    for name in ("cns1d", "diffusion_reaction1d", "darcy2d", "shallow_water2d", "droplet2d", "climate2d"):
         assert name in table.output
     assert "coefficient -> pressure" in table.output
     one = run("tasks", "darcy2d")

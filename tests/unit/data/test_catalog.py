@@ -10,6 +10,7 @@ from spectrakan.errors import ConfigError
 
 PAPER = {
     "cns1d": ("density, velocity, pressure", (128,), 21, 10, 11),
+    "diffusion_reaction1d": ("u", (256,), 101, 5, 96),
     "darcy2d": ("coefficient -> pressure", (64, 64), 1, 1, 1),
     "shallow_water2d": ("height, velocity_x, velocity_y", (64, 64), 101, 10, 91),
     "droplet2d": ("rho, velocity_x, velocity_y", (32, 32), 101, 1, 31),

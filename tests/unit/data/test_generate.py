@@ -15,6 +15,7 @@ from spectrakan.pde.darcy2d import DarcyParameters, draw_coefficient
 
 SMALL: dict[str, dict[str, Any]] = {
     "cns1d": {"resolution": 16, "frames": 2, "params": {"min_cells": 16}},
+    "diffusion_reaction1d": {"resolution": 32, "frames": 3},
     "darcy2d": {"resolution": 8},
     "shallow_water2d": {"resolution": (8, 12), "frames": 4},
     "droplet2d": {"resolution": 8, "frames": 4},
