@@ -9,10 +9,18 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from spectrakan.cli.check import check
 from spectrakan.cli.demo import demo
+from spectrakan.cli.download import download
+from spectrakan.cli.generate import generate
+from spectrakan.cli.tasks import tasks
 from spectrakan.errors import SpectraKANError
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "tasks": tasks,
+    "generate": generate,
+    "download": download,
+    "check": check,
     "demo": demo,
 }
 """Every command by name; its function's signature is its arguments, its docstring its help."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,7 +31,7 @@ class Array(Protocol):
         """The part that `key` names, as a NumPy array."""
         ...
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         """The whole, as a NumPy array."""
         ...
 
@@ -65,6 +66,8 @@ class Trajectories:
     param_names: tuple[str, ...] = ()
     task: str = ""
     """Name of the task that the data belong to; empty when unknown."""
+    constants: Mapping[str, float] = field(default_factory=dict)
+    """Physical parameters that all samples share (viscosity, forcing), as far as they are known."""
 
     def __post_init__(self) -> None:
         space = self.grid.shape
