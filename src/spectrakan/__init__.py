@@ -5,6 +5,7 @@ from spectrakan.data.generate import generate, solve
 from spectrakan.data.load import load_dataset
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories, Window
 from spectrakan.models import build_model, from_pretrained
+from spectrakan.rollout import rollout
 
 __version__ = "0.1.0"
 
@@ -22,5 +23,6 @@ __all__ = [
     "load_dataset",
     "metrics",
     "nn",
+    "rollout",
     "solve",
 ]
