@@ -45,9 +45,14 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def rewind_log(path: Path, step: int) -> None:
-    """Drop what a killed run had logged after the checkpoint at `step` from which it now goes on."""
-    kept = [line for line in read_log(path) if line["step"] <= step]
+def rewind_log(path: Path, step: int, epoch: int) -> None:
+    """Drop what a killed run had logged after the checkpoint at `step` of `epoch` from which it now goes on."""
+
+    def happened(line: dict[str, Any]) -> bool:
+        ended = line["event"] == "epoch" and line["epoch"] >= epoch
+        return line["step"] <= step and not ended
+
+    kept = [line for line in read_log(path) if happened(line)]
     write_text_atomically(path, "".join(json.dumps(line) + "\n" for line in kept))
 
 

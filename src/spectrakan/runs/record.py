@@ -32,15 +32,15 @@ RECORD_KEYS = (
 
 
 def make_record(**entries: Any) -> dict[str, Any]:
-    """A record with every key present; what is not given is None. An unknown key is a mistake."""
+    """A record with every key present; what is not given or not finite is None. An unknown key is a mistake."""
     if foreign := sorted(entries.keys() - set(RECORD_KEYS)):
         raise DataFormatError(f"a record has no place for {', '.join(foreign)}; known: {', '.join(RECORD_KEYS)}")
-    return {key: entries.get(key) for key in RECORD_KEYS}
+    return {key: _finite(entries.get(key)) for key in RECORD_KEYS}
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Write a record in one step; numbers that are not finite become null."""
-    write_text_atomically(path, json.dumps(_finite(record), indent=2, allow_nan=False) + "\n")
+    """Write a record in one step."""
+    write_text_atomically(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -62,8 +62,11 @@ def test_a_log_that_was_cut_short_is_read_and_continued(tmp_path):
     path.write_text(path.read_text() + '{"event": "st')
     assert [line["step"] for line in read_log(path)] == [0, 1, 2, 3]
     assert read_log(path)[3]["loss"] == "nan"
-    rewind_log(path, step=1)
-    assert [line["step"] for line in read_log(path)] == [0, 1]
+    log = RunLog(path)
+    log.write("epoch", epoch=0, step=1)
+    log.close()
+    rewind_log(path, step=1, epoch=0)
+    assert [(line["event"], line["step"]) for line in read_log(path)] == [("step", 0), ("step", 1)]
     assert path.read_text().endswith("}\n")
 
 
