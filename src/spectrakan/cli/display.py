@@ -62,7 +62,7 @@ class PlainLines:
     """A line for each epoch and recovery, with the time left."""
 
     def __init__(self) -> None:
-        self.begin = time.monotonic()
+        self.begin = 0.0
         self.first: int | None = None
         self.last: StepTaken | None = None
 
@@ -70,7 +70,8 @@ class PlainLines:
         """Print an event, if it is one to be printed."""
         match event:
             case StepTaken():
-                self.first = event.step - 1 if self.first is None else self.first
+                if self.first is None:
+                    self.first, self.begin = event.step - 1, time.monotonic() - event.seconds
                 self.last = event
             case EpochEnded():
                 print(f"{_epoch(event)}{self._pace()}", file=sys.stderr, flush=True)
