@@ -146,9 +146,11 @@ def _take_up(session: Session, folder: RunFolder) -> None:
         if session.runtime.writes and folder.log.is_file():
             rewind_log(folder.log, step=-1, epoch=0)
         return
-    session.restore(load_checkpoint(folder.last))
-    if session.position.best is not None:
+    saved = load_checkpoint(folder.last)
+    if saved.position.get("best") is not None:
+        # Before the state is restored, for building a model draws random numbers.
         session.best_weights = dict(from_pretrained(folder.best).state_dict())
+    session.restore(saved)
     if session.runtime.writes:
         rewind_log(folder.log, session.position.step, session.loader.epoch)
     session.runtime.wait()
