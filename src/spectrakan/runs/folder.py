@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,12 +61,19 @@ class RunFolder:
         """Whether a run was brought to its end here."""
         return self.record.is_file()
 
-    def create(self) -> None:
-        """Make the folder where there is none."""
+    def create(self) -> list[Path]:
+        """Make the folder where there is none; the folders that were made, innermost first."""
+        missing = [place for place in (self.path, *self.path.parents) if not place.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise RunError(f"cannot make the run folder '{self.path}': {problem.strerror}") from None
+        return missing
+
+    def discard_drafts(self) -> None:
+        """Remove half-written checkpoints of a killed process; only the holder of the lock may."""
+        for draft in self.last.parent.glob(".*.draft"):
+            shutil.rmtree(draft, ignore_errors=True)
 
     def write_config(self, mapping: dict[str, Any]) -> None:
         """Keep the resolved settings."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spectrakan.checkpoint import load_checkpoint
+from spectrakan.checkpoint import Checkpoint, load_checkpoint
 from spectrakan.config import as_mapping
 from spectrakan.data.prepare import Prepared, prepare
 from spectrakan.data.progress import Progress
@@ -85,10 +85,13 @@ def _run(
         runtime.wait()
         if folder is not None and folder.finished:
             return Run(from_pretrained(folder.best), read_record(folder.record), folder.path)
+        saved = _saved(folder)
         stack.enter_context(enough_memory(choices))
         prepared = prepare(choices.task, choices.data, progress if runtime.writes else None)
         session = build_session(choices, prepared, runtime)
         session.stop_requested = stop
+        if folder is not None:
+            _take_up(session, folder, saved)
         return _carry_out(session, prepared, folder, listeners, stop)
 
 
@@ -101,8 +104,6 @@ def _carry_out(
 ) -> Run:
     choices, runtime = session.choices, session.runtime
     writes = folder if runtime.writes else None
-    if folder is not None:
-        _take_up(session, folder)
     if writes is not None and not writes.started:
         writes.write_config(as_mapping(choices))
     begin = time.perf_counter()
@@ -140,25 +141,26 @@ def _listen(session: Session, listeners: Sequence[Listener]) -> None:
             listener(event)
 
 
-def _take_up(session: Session, folder: RunFolder) -> None:
-    """Stand where the folder's last checkpoint was taken, if there is one."""
-    if not _present(folder.last):
-        if session.runtime.writes and folder.log.is_file():
-            rewind_log(folder.log, step=-1, epoch=0)
-        return
-    saved = load_checkpoint(folder.last)
-    if saved.position.get("best") is not None:
+def _saved(folder: RunFolder | None) -> Checkpoint | None:
+    """The last checkpoint of a folder, if one was ever written; read early, so that damage is told at once.
+
+    After a cut in the middle of an exchange its predecessor stands in for it.
+    """
+    if folder is None or not (folder.last.is_dir() or folder.last.with_name(".last.previous").is_dir()):
+        return None
+    return load_checkpoint(folder.last)
+
+
+def _take_up(session: Session, folder: RunFolder, saved: Checkpoint | None) -> None:
+    """Stand where the last checkpoint was taken, and forget what was logged after it."""
+    if saved is not None and saved.position.get("best") is not None:
         # Before the state is restored, for building a model draws random numbers.
         session.best_weights = dict(from_pretrained(folder.best).state_dict())
-    session.restore(saved)
-    if session.runtime.writes:
+    if saved is not None:
+        session.restore(saved)
+    if session.runtime.writes and folder.log.is_file():
         rewind_log(folder.log, session.position.step, session.loader.epoch)
     session.runtime.wait()
-
-
-def _present(folder: Path) -> bool:
-    """Whether a checkpoint or, after a cut in the middle of its exchange, its predecessor is there."""
-    return folder.is_dir() or folder.with_name(f".{folder.name}.previous").is_dir()
 
 
 def _writers(stack: ExitStack, folder: RunFolder | None, choices: RunSettings) -> Iterator[Listener]:
@@ -174,21 +176,14 @@ def _writers(stack: ExitStack, folder: RunFolder | None, choices: RunSettings) -
 @contextmanager
 def _occupied(folder: RunFolder) -> Iterator[None]:
     """Hold the folder; one that was made for a run that never began is removed again."""
-    made = not folder.path.exists()
-    folder.create()
+    made = folder.create()
     with RunLock(folder.lock):
+        folder.discard_drafts()
         try:
             yield
         finally:
             if made and not folder.started:
                 folder.lock.unlink(missing_ok=True)
-                with _ignoring_leftovers():
-                    folder.path.rmdir()
-
-
-@contextmanager
-def _ignoring_leftovers() -> Iterator[None]:
-    try:
-        yield
-    except OSError:
-        return
+                for place in made:
+                    if not any(place.iterdir()):
+                        place.rmdir()

@@ -97,7 +97,9 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
         if joined:
             dist.destroy_process_group()
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(strict)
+        # Only where it was changed: this call loads torch's compiler, which takes seconds.
+        if torch.are_deterministic_algorithms_enabled() != strict:
+            torch.use_deterministic_algorithms(strict)
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
