@@ -22,7 +22,8 @@ import torch._dynamo  # optimizers load it on first use
 from spectrakan.cli import main
 
 def address_space():
-    return int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
 
 for line in sys.stdin:
     order = json.loads(line)

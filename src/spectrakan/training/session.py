@@ -149,5 +149,5 @@ def _wrapped(objective: Objective, choices: RunSettings, runtime: Runtime) -> nn
         objective.compile()
     if runtime.world_size > 1 and any(parameter.requires_grad for parameter in objective.parameters()):
         devices = [runtime.device] if runtime.device.type == "cuda" else None
-        wrapped = DistributedDataParallel(wrapped, device_ids=devices, broadcast_buffers=False)
+        wrapped = DistributedDataParallel(wrapped, device_ids=devices)
     return wrapped
