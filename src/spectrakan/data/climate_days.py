@@ -109,7 +109,9 @@ def to_standard_unit(name: str, values: npt.NDArray[Any], unit: str, source: str
     if unit.lower() not in UNITS:
         unit = _guess_unit(name, values, unit, source)
     factor, summand = UNITS[unit.lower()]
-    return np.asarray(values * factor + summand, dtype=np.float32)
+    # What is too large for float32 becomes infinite, and is refused later together with its place.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(values * factor + summand, dtype=np.float32)
 
 
 def orient(
@@ -140,7 +142,8 @@ def day_numbers(times: npt.NDArray[Any], source: str) -> npt.NDArray[np.int64]:
 
 
 def _guess_unit(name: str, values: npt.NDArray[Any], stated: str, source: str) -> str:
-    middle = float(np.nanmedian(values)) if values.size else float("nan")
+    finite = values[np.isfinite(values)]
+    middle = float(np.median(finite)) if finite.size else float("nan")
     for low, high, unit in GUESSES[name]:
         if low <= middle <= high:
             return unit
