@@ -65,9 +65,7 @@ class ClimateDays:
         shape = (len(self.day), len(self.latitude), len(self.longitude))
         for name, values in (("temperature", self.temperature), ("pressure", self.pressure)):
             if values.shape != shape:
-                raise DataFormatError(
-                    f"{self.source}: {name} must be (days, lat, lon) = {shape}, got {values.shape}"
-                )
+                raise DataFormatError(f"{self.source}: {name} must be (days, lat, lon) = {shape}, got {values.shape}")
         if not shape[0] or min(shape[1:]) < 2:
             raise DataFormatError(f"{self.source}: expected days on at least 2 x 2 points, got {shape}")
         if bool((np.diff(self.day) <= 0).any()):
@@ -161,9 +159,7 @@ def _check_axis(name: str, points: npt.NDArray[np.float64], limit: float, source
         )
 
 
-def _check_values(
-    name: str, values: npt.NDArray[np.float32], day: npt.NDArray[np.int64], source: str
-) -> None:
+def _check_values(name: str, values: npt.NDArray[np.float32], day: npt.NDArray[np.int64], source: str) -> None:
     missing = ~np.isfinite(values)
     if missing.any():
         first = np.argwhere(missing)[0]
