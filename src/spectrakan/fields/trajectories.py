@@ -30,7 +30,7 @@ class Array(Protocol):
         """The part that `key` names, as a NumPy array."""
         ...
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         """The whole, as a NumPy array."""
         ...
 
