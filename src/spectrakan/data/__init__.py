@@ -1,4 +1,4 @@
-"""From files and solvers to trajectories."""
+"""From a file or a solver to batches: formats, generation, checks, splits, windows, units and loaders."""
 
 from spectrakan.data.formats.mapping import DataMapping
 from spectrakan.data.formats.native import save_dataset
