@@ -1,8 +1,21 @@
 """spectrakan learns solution operators of PDEs."""
 
-from spectrakan import errors
+from spectrakan import errors, metrics, nn
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories, Window
+from spectrakan.models import build_model, from_pretrained
 
 __version__ = "0.1.0"
 
-__all__ = ["FieldSpec", "Grid", "OperatorSignature", "Trajectories", "Window", "__version__", "errors"]
+__all__ = [
+    "FieldSpec",
+    "Grid",
+    "OperatorSignature",
+    "Trajectories",
+    "Window",
+    "__version__",
+    "build_model",
+    "errors",
+    "from_pretrained",
+    "metrics",
+    "nn",
+]

@@ -39,7 +39,8 @@ def test_no_device_is_hard_coded():
     for path in SOURCES:
         text = path.read_text()
         assert ".cuda(" not in text, path
-        assert "torch.manual_seed(" not in text, path
+        if path.parent.name != "cli":
+            assert "torch.manual_seed(" not in text, f"{path}: only commands act on global state"
 
 
 def test_tracked_files_name_no_machine():
@@ -49,8 +50,5 @@ def test_tracked_files_name_no_machine():
     place = str(ROOT.parent) + "/"
     for name in filter(None, listed.stdout.decode().split("\0")):
         path = ROOT / name
-        if (
-            path.suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".txt", ".cff", ""}
-            and path.is_file()
-        ):
+        if path.suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".txt", ".cff", ""} and path.is_file():
             assert place not in path.read_text(errors="ignore"), name

@@ -18,9 +18,7 @@ T = TypeVar("T")
 _STRICT = pydantic.ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
-@dataclass_transform(
-    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, pydantic.Field)
-)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, pydantic.Field))
 def settings(cls: type[T]) -> type[T]:
     """Make a class of annotated fields a settings class: frozen, keyword-only, strictly typed.
 
@@ -52,6 +50,16 @@ def as_mapping(value: Any) -> dict[str, Any]:
     if not isinstance(mapping, dict):
         raise ConfigError(f"expected a settings object, got {type(value).__name__}")
     return mapping
+
+
+def describe(cls: type[Any]) -> dict[str, str]:
+    """What each setting means, by name: the docstrings under the fields, inherited ones included."""
+    meanings: dict[str, str] = {}
+    for ancestor in reversed(cls.__mro__):
+        for name, info in getattr(ancestor, "__pydantic_fields__", {}).items():
+            if info.description or name not in meanings:
+                meanings[name] = info.description or ""
+    return meanings
 
 
 def _plain(value: Any) -> Any:

@@ -30,7 +30,7 @@ class Array(Protocol):
         """The part that `key` names, as a NumPy array."""
         ...
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         """The whole, as a NumPy array."""
         ...
 
@@ -98,6 +98,4 @@ def _check(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) 
     )
     if not fits:
         wanted = ", ".join("samples" if size is None else str(size) for size in expected)
-        raise ShapeError(
-            f"{name} must have shape ({wanted}) to fit grid, times and fields, got {tuple(shape)}"
-        )
+        raise ShapeError(f"{name} must have shape ({wanted}) to fit grid, times and fields, got {tuple(shape)}")

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectrakan.data.climate import SHIPPED, load_climate, read_climate
+from spectrakan.errors import DataFormatError
+
+
+@pytest.fixture(scope="module")
+def shipped_file() -> dict[str, np.ndarray]:
+    with resources.as_file(resources.files("spectrakan.data") / SHIPPED) as path, np.load(path) as file:
+        return {name: file[name] for name in file.files}
+
+
+def test_the_shipped_set_is_small_and_says_how_it_was_made(shipped_file: dict[str, np.ndarray]):
+    with resources.as_file(resources.files("spectrakan.data") / SHIPPED) as path:
+        assert path.stat().st_size <= 5_000_000
+    assert shipped_file["temperature"].dtype == shipped_file["pressure"].dtype == np.int16
+    said = str(shipped_file["source"])
+    assert "jcm 3.0.0" in said
+    assert "dinosaur 1.5.1" in said
+    assert "tools/make_climate.py" in said
+
+
+def test_the_shipped_fields_are_two_whole_years_in_physical_units():
+    days = read_climate()
+    np.testing.assert_array_equal(np.diff(days.day), 1)
+    assert len(days.day) == 730
+    # Steps of 0.05 around a multiple of 0.05 leave nothing between them.
+    for values in (days.temperature, days.pressure):
+        steps = values.astype(np.float64) / 0.05
+        assert np.abs(steps - np.rint(steps)).max() < 2e-3
+    weights = days.grid.volumes().numpy()
+    # The model keeps the area mean of log p, set to that of 985 hPa.
+    geometric = np.exp((np.log(days.pressure.astype(np.float64)) * weights).sum(axis=(1, 2)))
+    np.testing.assert_allclose(geometric, 985.0, atol=0.01)
+    assert 285.0 < float((days.temperature.mean(axis=0) * weights).sum()) < 290.0
+
+
+def test_the_seasons_of_the_shipped_set_are_those_of_the_calendar():
+    days = read_climate()
+    month = days.dates.astype("datetime64[M]").astype(int) % 12
+    north, south = days.latitude > 45, days.latitude < -45
+    january, july = days.temperature[month == 0], days.temperature[month == 6]
+    assert january[:, north].mean() + 10 < july[:, north].mean()
+    assert july[:, south].mean() + 3 < january[:, south].mean()
+
+
+def test_pressure_falls_with_the_height_of_the_ground(shipped_file: dict[str, np.ndarray]):
+    days = read_climate()
+    height = shipped_file["orography"]
+    # p = p0 exp(-g z / (R T)) with the temperature of the ground alone, so sea level is met within 6 %.
+    sea_level = days.pressure.mean(axis=0) * np.exp(9.81 * height / (287.0 * days.temperature.mean(axis=0)))
+    assert height.max() > 3000
+    assert np.abs(sea_level[height > 1000] / 1013.0 - 1).max() < 0.06
+    assert 0 <= shipped_file["land_fraction"].min() <= shipped_file["land_fraction"].max() <= 1
+
+
+def test_the_shipped_set_has_the_climate_of_the_longer_one(reference_data: Path):
+    shipped, long = read_climate(), read_climate(reference_data / "climate" / "gcm_daily.npz")
+    years = slice(0, 4 * 365)
+    np.testing.assert_allclose(shipped.latitude, long.latitude)
+    for name, unit in (("temperature", 1.5), ("pressure", 4.0)):
+        ours, theirs = getattr(shipped, name), getattr(long, name)[years]
+        assert np.abs(ours.mean(axis=(0, 2)) - theirs.mean(axis=(0, 2))).max() < unit
+        spread, expected = ours.std(axis=0).mean(), theirs.std(axis=0).mean()
+        assert spread == pytest.approx(expected, rel=0.05)
+
+
+def test_the_longer_set_is_read_as_it_is_stored(reference_data: Path):
+    path = reference_data / "climate" / "gcm_daily.npz"
+    days = load_climate(path)
+    with np.load(path) as file:
+        assert days.inputs is not None
+        np.testing.assert_array_equal(np.asarray(days.inputs)[:, 0, :, :, 0], file["temperature"])
+        np.testing.assert_allclose(
+            np.asarray(days.values)[:, 0, :, :, 0], file["pressure"].astype(np.float64) / 100, rtol=1e-7
+        )
+
+
+def test_the_reanalysis_region_is_read_as_it_is_stored(reference_data: Path):
+    path = reference_data / "climate" / "ncep1_daily_tas_ps_iberia_1991_1992.npz"
+    days = read_climate(path)
+    with np.load(path) as file:
+        np.testing.assert_array_equal(days.temperature, file["tas"])
+        np.testing.assert_allclose(days.pressure, file["ps"].astype(np.float64) / 100, rtol=1e-7)
+    assert (str(days.dates[0]), str(days.dates[-1])) == ("1991-01-01", "1992-12-31")
+    assert days.grid.boundary == ("outflow", "outflow")
+
+
+def test_paths_that_lead_nowhere_are_named(tmp_path: Path):
+    with pytest.raises(DataFormatError, match="no file, folder or pattern"):
+        load_climate(tmp_path / "none.nc")
+    with pytest.raises(DataFormatError, match="holds no file ending in"):
+        load_climate(tmp_path)
+    with pytest.raises(DataFormatError, match="names none"):
+        load_climate([])
+    for name in ("a.npz", "b.npz"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(DataFormatError, match="expected one npz file"):
+        load_climate(str(tmp_path / "*.npz"))
