@@ -109,9 +109,7 @@ def test_residual_is_zero_for_the_scheme_and_large_for_others(generator: torch.G
     assert float(residual(film.flip(1), None, times, PARAMETERS).min()) > 0.5
     assert float(residual(film, None, times, DropletParameters(gravity=8.0)).min()) > 0.02
     frozen = film[:, :1].expand_as(film)
-    torch.testing.assert_close(
-        residual(frozen, None, times, PARAMETERS), torch.ones(2, 8, dtype=torch.float64)
-    )
+    torch.testing.assert_close(residual(frozen, None, times, PARAMETERS), torch.ones(2, 8, dtype=torch.float64))
 
 
 def test_residual_is_differentiable(generator: torch.Generator):
