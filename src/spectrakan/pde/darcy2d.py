@@ -54,7 +54,7 @@ class DarcyParameters:
 
 
 AS_PDEBENCH = DarcyParameters(face_mean="arithmetic", wall="ghost")
-"""The discretisation behind PDEBench's stored pressures: they solve no other one, even to a percent."""
+"""The discretisation behind PDEBench's stored pressures; at 64² the others are 1 to 8 % away from them."""
 
 
 def draw_coefficient(
