@@ -89,9 +89,7 @@ def gaussian_random_field(
     full = tuple(box * size for size in shape)
     axes = tuple(range(1, len(full) + 1))
     filter_ = _matern_amplitude(full, float(box), correlation_length, smoothness, generator.device)
-    noise = torch.randn(
-        (num_samples, *full), generator=generator, dtype=torch.float64, device=generator.device
-    )
+    noise = torch.randn((num_samples, *full), generator=generator, dtype=torch.float64, device=generator.device)
     spectrum = torch.fft.rfftn(noise, dim=axes)
     field: Tensor = torch.fft.irfftn(spectrum * filter_[..., : spectrum.shape[-1]], s=full, dim=axes)
     for axis, size in zip(axes, shape, strict=True):

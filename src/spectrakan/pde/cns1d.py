@@ -108,9 +108,7 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
     return to_primitive(averages, parameters.gamma).movedim(0, -1).contiguous()
 
 
-def residual(
-    values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: CNS1DParameters
-) -> Tensor:
+def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: CNS1DParameters) -> Tensor:
     """How far frames are from solving the equations: `(batch, time, cells, 3)` -> `(batch, time)` in [0, 1].
 
     For each conserved variable r = dU/dt + dF/dx - dG/dx with fourth-order differences in space and time,
@@ -168,9 +166,7 @@ def _waves(num_samples: int, points: Tensor, generator: torch.Generator) -> Tens
     )
 
 
-def _positive_field(
-    num_samples: int, centres: Tensor, low: float, high: float, generator: torch.Generator
-) -> Tensor:
+def _positive_field(num_samples: int, centres: Tensor, low: float, high: float, generator: torch.Generator) -> Tensor:
     """Draw b + m U with U scaled to [0, 1] by its range on a fixed fine grid, the same for any grid."""
     reference = torch.linspace(*BOUNDS, _REFERENCE_CELLS, dtype=torch.float64, device=centres.device)
     waves = _waves(num_samples, torch.cat([reference, centres]), generator)

@@ -14,9 +14,7 @@ from spectrakan.numerics.random_field import gaussian_random_field, log_uniform_
 
 def waves(points: torch.Tensor, count: int, window: float, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
-    return multi_mode_field(
-        points, count, length=2.0, num_modes=3, window_probability=window, generator=generator
-    )
+    return multi_mode_field(points, count, length=2.0, num_modes=3, window_probability=window, generator=generator)
 
 
 def test_waves_are_periodic_and_the_same_at_every_resolution():

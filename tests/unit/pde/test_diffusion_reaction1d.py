@@ -42,9 +42,7 @@ def test_without_diffusion_every_cell_grows_by_the_logistic_curve():
 
 def test_the_fixed_points_do_not_move():
     initial = torch.stack([torch.zeros(16, 1), torch.ones(16, 1)]).double()
-    torch.testing.assert_close(
-        solve(initial, [1.0], EQUATION.parameters())[:, 0], initial, rtol=1e-12, atol=0
-    )
+    torch.testing.assert_close(solve(initial, [1.0], EQUATION.parameters())[:, 0], initial, rtol=1e-12, atol=0)
 
 
 def test_frames_do_not_depend_on_the_other_frames_asked_for():

@@ -26,9 +26,7 @@ def scheme(boundary: str = "periodic", weighted: bool = False, viscosity: float 
 def states(cells: int, samples: int, generator: torch.Generator, decades: float) -> torch.Tensor:
     """Cells that know nothing of each other, density and pressure over several decades."""
     draws = torch.rand(3, cells, samples, generator=generator, dtype=torch.float64) * 2 - 1
-    return to_conserved(
-        torch.stack([10 ** (decades * draws[0]), 3 * draws[1], 10 ** (decades * draws[2])]), GAMMA
-    )
+    return to_conserved(torch.stack([10 ** (decades * draws[0]), 3 * draws[1], 10 ** (decades * draws[2])]), GAMMA)
 
 
 def internal_energy(state: torch.Tensor) -> torch.Tensor:
@@ -62,9 +60,7 @@ def test_a_state_beyond_repair_is_reported(generator):
 @pytest.mark.parametrize("boundary", ["periodic", "outflow"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("stiffness", [0.01, 1.0, 1000.0])
-def test_viscosity_is_the_implicit_midpoint_rule_and_turns_motion_into_heat(
-    boundary, weighted, stiffness, generator
-):
+def test_viscosity_is_the_implicit_midpoint_rule_and_turns_motion_into_heat(boundary, weighted, stiffness, generator):
     gas = scheme(boundary, weighted)
     state = states(10, 4, generator, 0.5)
     step = stiffness * torch.tensor([0.01, 0.05, 0.1, 0.2], dtype=torch.float64)
