@@ -1,0 +1,79 @@
+"""Runge-Kutta steps have their order; batches reach frame times exactly, whatever their pool."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+
+from spectrakan.errors import ConfigError, SpectraKANError
+from spectrakan.numerics.time_integration import advance_to_frames, ssp_rk2_step, ssp_rk3_step
+
+
+def logistic(state: torch.Tensor) -> torch.Tensor:
+    return state * (1.0 - state)
+
+
+@pytest.mark.parametrize(("one_step", "order"), [(ssp_rk2_step, 2), (ssp_rk3_step, 3)])
+def test_order_by_slope_on_logistic_growth(one_step, order):
+    start = torch.tensor([0.1, 0.4], dtype=torch.float64)
+    exact = start * math.e**2 / (1.0 + start * (math.e**2 - 1.0))
+    errors = []
+    for count in (16, 32, 64):
+        state = start
+        for _ in range(count):
+            state = one_step(state, 2.0 / count, logistic)
+        errors.append(float((state - exact).abs().max()))
+    slopes = [math.log2(coarse / fine) for coarse, fine in pairwise(errors)]
+    assert slopes[-1] == pytest.approx(order, abs=0.15)
+
+
+def decay(rates: torch.Tensor, pool: int, times: list[float]) -> torch.Tensor:
+    """States (2, samples): the value that decays exactly, and the rate it decays by."""
+    initial = torch.stack([torch.ones_like(rates), rates])
+
+    def take(state: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        return torch.stack([state[0] * (-state[1] * step).exp(), state[1]])
+
+    return advance_to_frames(initial, times, take, lambda state: 0.1 / state[1], axis=1, pool=pool)
+
+
+@pytest.mark.parametrize("pool", [1, 3, 100])
+def test_every_sample_arrives_at_every_frame_whatever_the_pool(pool, generator):
+    rates = 0.5 + 5.0 * torch.rand(11, generator=generator, dtype=torch.float64)
+    times = [0.0, 0.0, 0.3, 0.30001, 2.0]
+    frames = decay(rates, pool, times)
+    exact = (-rates[:, None] * torch.tensor(times, dtype=torch.float64)).exp()
+    torch.testing.assert_close(frames[:, :, 0], exact, rtol=1e-12, atol=0)
+    assert torch.equal(frames[:, :, 1], rates[:, None].expand(11, 5))
+
+
+def test_steps_never_pass_the_stable_one_and_never_waste_more_than_one_in_a_frame():
+    taken: list[torch.Tensor] = []
+
+    def take(state: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        taken.append(step.clone())
+        return state
+
+    limits = torch.tensor([0.3, 0.07], dtype=torch.float64)
+    advance_to_frames(limits, [0.5, 1.0], take, lambda state: state)
+    assert sum(len(step) for step in taken) == 2 * 2 + 2 * 8
+    assert max(float(step.max()) for step in taken) <= 0.3
+    assert sum(float(step.sum()) for step in taken) == pytest.approx(2.0, abs=1e-12)
+
+
+def test_a_state_that_breaks_down_is_reported_with_its_sample_and_time():
+    def take(state: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        return torch.where(state > 1.5, torch.nan, state)
+
+    states = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    with pytest.raises(SpectraKANError, match=r"sample 1 has no stable time step at t = 0\.25"):
+        advance_to_frames(states, [1.0], take, lambda state: 0.25 * state / state)
+
+
+@pytest.mark.parametrize("times", [[], [-1.0], [1.0, 0.5], [math.nan]])
+def test_impossible_times_are_refused(times):
+    with pytest.raises(ConfigError, match="times"):
+        advance_to_frames(torch.ones(1), times, lambda state, step: state, lambda state: state)

@@ -1,0 +1,105 @@
+"""Fisher-KPP: exact special cases, what is conserved, what the drawn states look like."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from spectrakan.config import build_settings
+from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.pde.diffusion_reaction1d import (
+    EQUATION,
+    DiffusionReaction1DParameters,
+    residual,
+    sample,
+    solve,
+)
+
+
+def drawn(count: int, cells: int) -> torch.Tensor:
+    return sample(count, (cells,), DiffusionReaction1DParameters(), torch.Generator().manual_seed(3))
+
+
+def test_without_reaction_the_mean_is_conserved_and_modes_decay_exactly():
+    initial = drawn(20, 64)
+    parameters = DiffusionReaction1DParameters(rho=0.0)
+    final = solve(initial, [0.0, 0.013, 0.4], parameters)[..., 0]
+    means = final.mean(-1)
+    torch.testing.assert_close(means, means[:, :1].expand_as(means), rtol=1e-12, atol=0)
+    wave = 2 * math.pi * torch.arange(33, dtype=torch.float64)
+    exact = torch.fft.irfft(torch.fft.rfft(initial[..., 0]) * torch.exp(-0.5 * 0.013 * wave**2), n=64)
+    torch.testing.assert_close(final[:, 1], exact, rtol=1e-11, atol=1e-13)
+
+
+def test_without_diffusion_every_cell_grows_by_the_logistic_curve():
+    initial = drawn(5, 32)
+    final = solve(initial, [1.5], DiffusionReaction1DParameters(nu=0.0, rho=2.0))[:, 0]
+    growth = math.exp(3.0)
+    torch.testing.assert_close(final, initial * growth / (1 + initial * (growth - 1)), rtol=1e-8, atol=1e-10)
+
+
+def test_the_fixed_points_do_not_move():
+    initial = torch.stack([torch.zeros(16, 1), torch.ones(16, 1)]).double()
+    torch.testing.assert_close(solve(initial, [1.0], EQUATION.parameters())[:, 0], initial, rtol=1e-12, atol=0)
+
+
+def test_frames_do_not_depend_on_the_other_frames_asked_for():
+    initial = drawn(3, 64)
+    parameters = DiffusionReaction1DParameters()
+    often = solve(initial, EQUATION.times, parameters)
+    once = solve(initial, [1.0], parameters)
+    torch.testing.assert_close(often[:, -1:], once, rtol=0, atol=1e-8)
+    assert torch.equal(often[:, 0], initial)
+
+
+def test_drawn_states_fill_the_unit_interval_at_every_resolution():
+    states = drawn(300, 64)
+    assert float(states.amin()) >= 0.0
+    assert float(states.amax()) <= 1.0
+    assert float(states.amin((1, 2)).max()) < 0.15
+    assert float(states.amax((1, 2)).min()) > 0.85
+    torch.testing.assert_close(drawn(300, 192)[:, 1::3], states, rtol=0, atol=1e-12)
+    assert len({tuple(state.flatten().tolist()) for state in states}) == 300
+
+
+def test_the_residual_tells_solutions_from_others():
+    parameters = DiffusionReaction1DParameters()
+    times = EQUATION.times[20:60]
+    frames = solve(drawn(3, 64), EQUATION.times[:60], parameters)[:, 20:]
+    assert float(residual(frames, None, times, parameters).max()) < 1e-4
+    wrong = DiffusionReaction1DParameters(rho=0.9)
+    assert float(residual(frames, None, times, wrong).min()) > 0.02
+    guess = frames.roll(3, 1).requires_grad_()
+    residual(guess, None, times, parameters).sum().backward()
+    assert guess.grad is not None
+    assert bool(torch.isfinite(guess.grad).all())
+
+
+def test_float32_steps_of_the_published_size_stall_where_float64_grows():
+    """At nu = 0.5 on 1024 points 0.8 and 0.9 hardly move; the truth is rho u (1 - u) t."""
+    levels = torch.tensor([0.4, 0.8, 0.9], dtype=torch.float32)
+    initial = levels.reshape(3, 1, 1).expand(3, 1024, 1)
+    time = 400 * 2.0**-22
+    stalled = solve(initial, [time], DiffusionReaction1DParameters(compat="pdebench"))[:, 0, 0, 0]
+    grown = solve(initial, [time], DiffusionReaction1DParameters())[:, 0, 0, 0]
+    truth = levels.double() * (1 - levels.double()) * time
+    assert float(((stalled - levels.double()) / truth)[1:].abs().max()) < 0.01
+    torch.testing.assert_close(grown - levels.double(), truth, rtol=1e-3, atol=0)
+
+
+def test_impossible_requests_are_refused():
+    parameters = DiffusionReaction1DParameters()
+    with pytest.raises(ShapeError, match="batch, cells, 1"):
+        solve(torch.zeros(4, 8), [1.0], parameters)
+    with pytest.raises(ConfigError, match="finite"):
+        solve(torch.full((1, 8, 1), torch.nan), [1.0], parameters)
+    with pytest.raises(ConfigError, match="never decrease"):
+        solve(torch.zeros(1, 8, 1), [1.0, 0.5], parameters)
+    with pytest.raises(ConfigError, match="nu, which must be positive"):
+        solve(
+            torch.zeros(1, 8, 1),
+            [1.0],
+            build_settings(DiffusionReaction1DParameters, {"nu": 0.0, "compat": "pdebench"}),
+        )

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spectrakan.config import build_settings
+from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
+from spectrakan.pde.shallow_water2d import EQUATION, ShallowWaterParameters, draw_dam, residual, solve
+
+PARAMETERS = ShallowWaterParameters()
+WALLS = ShallowWaterParameters(boundary="wall")
+
+
+def uneven_ground(size: int, generator: torch.Generator) -> Tensor:
+    """A hill, a slope and a step, with noise on top: level between 0 and about 0.8."""
+    x, y = EQUATION.grid((size, size)).coordinates
+    hill = 0.4 * torch.exp(-((x[:, None] - 0.5) ** 2) - 2 * (y[None, :] + 0.3) ** 2)
+    step = 0.1 * (x[:, None] > 1.0) + 0.02 * (y[None, :] + 2.5)
+    return hill + step + 0.1 * torch.rand(size, size, dtype=torch.float64, generator=generator)
+
+
+@pytest.mark.parametrize("boundary", ["outflow", "wall", "periodic"])
+def test_a_lake_at_rest_stays_at_rest(boundary: str, generator: torch.Generator):
+    ground = uneven_ground(24, generator)
+    rest = torch.stack([1.0 - ground, 0 * ground, 0 * ground, ground], dim=-1)[None]
+    chosen = build_settings(ShallowWaterParameters, {"boundary": boundary, "gravity": 9.81})
+    later = solve(rest, (1.0, 3.0), chosen)
+    assert float((later[..., 0] + ground - 1.0).abs().max()) < 1e-12
+    assert float(later[..., 1:].abs().max()) < 1e-12
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**31), surface=st.floats(1.2, 50.0), gravity=st.floats(0.1, 20.0))
+def test_any_lake_stays_at_rest(seed: int, surface: float, gravity: float):
+    ground = torch.rand(9, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    rest = torch.stack([surface - ground, 0 * ground, 0 * ground, ground], dim=-1)[None]
+    later = solve(rest, (0.5,), ShallowWaterParameters(gravity=gravity))
+    assert float((later[..., 0] + ground - surface).abs().max()) < 1e-12 * surface
+    assert float(later[..., 1:].abs().max()) < 1e-12 * math.sqrt(gravity * surface) * 10
+
+
+def test_a_wave_over_uneven_ground_moves(generator: torch.Generator):
+    """The lake is at rest because it is level, not because the scheme is stuck."""
+    ground = uneven_ground(24, generator)
+    start = draw_dam(1, (24, 24), PARAMETERS, generator)
+    start = torch.cat([start - ground[..., None] * torch.tensor([1.0, 0, 0]), ground[None, ..., None]], -1)
+    later = solve(start, (0.3,), PARAMETERS)
+    assert float(later[..., 1:].abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("boundary", ["wall", "periodic"])
+def test_mass_is_kept_and_energy_never_grows(boundary: str, generator: torch.Generator):
+    chosen = build_settings(ShallowWaterParameters, {"boundary": boundary})
+    start = draw_dam(3, (32, 24), PARAMETERS, generator)
+    times = tuple(0.5 * frame for frame in range(12))  # long enough for waves to meet the sides
+    frames = solve(start, times, chosen)
+    height, speed = frames[..., 0], frames[..., 1:]
+    mass = height.sum(dim=(2, 3))
+    assert float((mass / mass[:, :1] - 1).abs().max()) < 1e-12
+    energy = (0.5 * height * speed.square().sum(-1) + 0.5 * height**2).sum(dim=(2, 3))
+    assert bool((energy.diff(dim=1) <= 1e-12 * energy[:, :1]).all())
+    assert float((energy[:, 0] - energy[:, -1]).min()) > 0  # the bores dissipate
+
+
+def test_periodic_sides_keep_momentum(generator: torch.Generator):
+    start = draw_dam(2, (24, 24), PARAMETERS, generator)
+    start[..., 1], start[..., 2] = 0.3, -0.2
+    frames = solve(start, (0.0, 1.0, 3.0), ShallowWaterParameters(boundary="periodic"))
+    momentum = (frames[..., :1] * frames[..., 1:]).sum(dim=(2, 3))
+    assert float((momentum / momentum[:, :1] - 1).abs().max()) < 1e-12
+
+
+def test_flow_turns_and_mirrors_with_its_start(generator: torch.Generator):
+    start = draw_dam(1, (24, 24), PARAMETERS, generator)
+    start[..., 1] = 0.2
+    frames = solve(start, (0.4, 0.8), PARAMETERS)
+    turned = solve(start.transpose(1, 2)[..., [0, 2, 1]], (0.4, 0.8), PARAMETERS)
+    torch.testing.assert_close(turned.transpose(2, 3)[..., [0, 2, 1]], frames, rtol=1e-11, atol=1e-12)
+    sign = torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64)
+    mirrored = solve(start.flip(1) * sign, (0.4, 0.8), PARAMETERS)
+    torch.testing.assert_close(mirrored.flip(2) * sign, frames, rtol=1e-11, atol=1e-12)
+
+
+def test_a_sample_does_not_depend_on_its_neighbours(generator: torch.Generator):
+    start = draw_dam(3, (20, 20), PARAMETERS, generator)
+    start[1, ..., 0] *= 30.0  # needs far smaller steps than the others
+    together = solve(start, (0.0, 0.7), PARAMETERS)
+    alone = torch.cat([solve(sample[None], (0.0, 0.7), PARAMETERS) for sample in start])
+    torch.testing.assert_close(together, alone, rtol=0, atol=0)
+    torch.testing.assert_close(together[:, 0], start)
+
+
+def test_a_uniform_stream_passes_open_sides():
+    stream = torch.tensor([2.0, 0.7, -0.4], dtype=torch.float64).expand(1, 12, 10, 3)
+    torch.testing.assert_close(solve(stream, (2.0,), PARAMETERS)[:, 0], stream, rtol=1e-13, atol=1e-13)
+
+
+def test_waves_leave_through_open_sides(generator: torch.Generator):
+    start = draw_dam(1, (32, 32), PARAMETERS, generator)
+    left = solve(start, (12.0,), PARAMETERS)[0, 0]
+    assert float((left[..., 0] - 1).abs().max()) < 0.02
+    assert float(left[..., 1:].abs().max()) < 0.02
+
+
+@pytest.mark.parametrize(("size", "distinct"), [(128, 81), (64, 24)])
+def test_pdebench_family_repeats_itself(size: int, distinct: int, generator: torch.Generator):
+    chosen = ShallowWaterParameters(family="pdebench")
+    assert _count_distinct(draw_dam(1000, (size, size), chosen, generator)) == distinct
+
+
+def test_general_family_has_no_duplicates(generator: torch.Generator):
+    assert _count_distinct(draw_dam(1000, (64, 64), PARAMETERS, generator)) == 1000
+
+
+def test_later_part_of_the_pdebench_family(generator: torch.Generator):
+    whole = draw_dam(12, (64, 64), ShallowWaterParameters(family="pdebench"), generator)
+    part = draw_dam(5, (64, 64), ShallowWaterParameters(family="pdebench", first_seed=7), generator)
+    torch.testing.assert_close(part, whole[7:])
+
+
+def test_dams_hold_the_water_they_should():
+    """Volume over the outer level is pi R² (inner height - 1) at every resolution, to rounding."""
+    volumes = []
+    for size in (10, 33, 64):
+        dam = draw_dam(50, (size, size), PARAMETERS, torch.Generator().manual_seed(1))
+        volumes.append((dam[..., 0] - 1).sum(dim=(1, 2)) * (5.0 / size) ** 2)
+    torch.testing.assert_close(volumes[0], volumes[1], rtol=1e-11, atol=0)
+    torch.testing.assert_close(volumes[0], volumes[2], rtol=1e-11, atol=0)
+    assert math.pi * 0.3**2 * 0.5 < float(volumes[0].min())
+    assert float(volumes[0].max()) < math.pi * 0.7**2 * 1.5
+
+
+def swell(size: int) -> Tensor:
+    """Smooth water around a hill, at rest, with the ground as fourth channel."""
+    x, y = EQUATION.grid((size, size)).coordinates
+    hill = torch.exp(-(x[:, None] ** 2) - y[None, :] ** 2)
+    return torch.stack([1.0 + 0.2 * hill, 0 * hill, 0 * hill, 0.3 * hill], dim=-1)[None]
+
+
+def test_residual_tells_solutions_from_other_films():
+    times = tuple(0.02 * frame for frame in range(20))
+    start = swell(64)
+    ground = start[:, None, ..., 3:]
+    film = solve(start, times, PARAMETERS)
+    assert float(residual(film, ground, times, PARAMETERS).max()) < 0.02
+    assert float(residual(film.flip(1), ground, times, PARAMETERS).median()) > 0.4
+    assert float(residual(film, None, times, PARAMETERS).median()) > 0.4
+    assert float(residual(film, ground, times, ShallowWaterParameters(gravity=2.0)).median()) > 0.1
+
+
+def test_residual_of_a_true_dam_break_is_small(generator: torch.Generator):
+    start = draw_dam(2, (64, 64), PARAMETERS, generator)
+    film = solve(start, EQUATION.times, PARAMETERS)
+    assert float(residual(film, None, EQUATION.times, PARAMETERS).median()) < 0.15
+    assert float(residual(film.flip(1), None, EQUATION.times, PARAMETERS).median()) > 0.9
+
+
+def test_residual_of_still_water_vanishes():
+    ground = swell(40)[:, None, ..., 3:]
+    lake = torch.cat([1.0 - ground, 0 * ground, 0 * ground], dim=-1).expand(1, 3, -1, -1, -1)
+    times = (0.0, 0.1, 0.2)
+    assert float(residual(lake, ground, times, PARAMETERS).max()) < 0.01
+    assert float(residual(lake, None, times, PARAMETERS).min()) > 0.9
+    level = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64).expand(1, 3, 9, 9, 3)
+    assert float(residual(level, None, times, PARAMETERS).max()) < 1e-12
+
+
+def test_residual_is_differentiable(generator: torch.Generator):
+    film = 1.0 + torch.rand(1, 3, 5, 4, 3, dtype=torch.float64, generator=generator)
+    ground = torch.rand(1, 1, 5, 4, 1, dtype=torch.float64, generator=generator)
+    assert torch.autograd.gradcheck(
+        lambda values: residual(values, ground, (0.0, 0.1, 0.3), PARAMETERS), film.requires_grad_()
+    )
+
+
+def test_mistakes_are_named(generator: torch.Generator):
+    start = draw_dam(1, (8, 8), PARAMETERS, generator)
+    with pytest.raises(ShapeError, match="height, velocity_x, velocity_y"):
+        solve(start[..., :2], (0.1,), PARAMETERS)
+    with pytest.raises(ConfigError, match="under water"):
+        solve(start * 0.0, (0.1,), PARAMETERS)
+    with pytest.raises(SpectraKANError, match="stable time step"):
+        solve(start * math.inf, (0.1,), PARAMETERS)
+    with pytest.raises(ConfigError, match="times"):
+        solve(start, (0.2, 0.1), PARAMETERS)
+    with pytest.raises(ConfigError, match="radius must be a range"):
+        ShallowWaterParameters(radius=(0.7, 0.3))
+    with pytest.raises(ShapeError, match="at least 2 frames"):
+        residual(start[:, None], None, (0.0,), PARAMETERS)
+
+
+def _count_distinct(states: Tensor) -> int:
+    return len({state.numpy().tobytes() for state in states})
