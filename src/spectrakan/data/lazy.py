@@ -115,7 +115,7 @@ class LazyArray:
         chosen = tuple(old[new] for old, new in zip(self.ranges, (*slices, *rest), strict=True))
         return LazyArray(self.parts, chosen)
 
-    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, key: Any) -> Any:
         entries = _expand(key, self.ndim)
         lists = [place for place, entry in enumerate(entries) if not isinstance(entry, int | slice)]
         if len(lists) > 1:

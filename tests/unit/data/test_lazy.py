@@ -112,6 +112,12 @@ def test_only_what_is_named_is_read():
     assert source.taken == [4, 8, 8, 8], "the channel of the other part was asked for"
 
 
+def test_integers_along_all_axes_give_one_number():
+    lazy, whole = stacked()
+    assert lazy[1, 2, 0, 3, 2] == whole[1, 2, 0, 3, 2]
+    assert np.ndim(lazy[1, 2, 0, 3, 2]) == 0
+
+
 def test_groups_open_only_the_named_members():
     members = tuple(CountingSource(np.full((3, 2), float(number))) for number in range(5))
     lazy = LazyArray.stack([Part(GroupedSource(members), (0, 1, 2, None))])
