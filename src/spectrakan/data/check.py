@@ -153,6 +153,9 @@ def _warnings(
             f"with the customary split ({leakage.split}) {len(leakage.copied)} of {leakage.tested} test "
             "samples are copies of training samples; spectrakan's own split keeps copies together"
         )
-    if equation.median is not None and equation.median > 0.5:
-        warnings.append(f"the data do not follow their equation: relative residual {equation.median:.2g}")
+    if equation.unexplained is not None and equation.unexplained > 0.25:
+        warnings.append(
+            f"the data do not follow their equation: the task's solver misses {equation.unexplained:.0%} of "
+            f"the {'solution' if trajectories.steady else 'change between frames'}"
+        )
     return tuple(warnings)
