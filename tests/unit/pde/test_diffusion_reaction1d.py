@@ -80,7 +80,7 @@ def test_the_residual_tells_solutions_from_others():
 
 
 def test_float32_steps_of_the_published_size_stall_where_float64_grows():
-    """At nu = 0.5 on 1024 points 0.8 and 0.9 move by a last bit or not at all; the true growth is rho u (1 - u) t."""
+    """At nu = 0.5 on 1024 points 0.8 and 0.9 hardly move; the truth is rho u (1 - u) t."""
     levels = torch.tensor([0.4, 0.8, 0.9], dtype=torch.float32)
     initial = levels.reshape(3, 1, 1).expand(3, 1024, 1)
     time = 400 * 2.0**-22
