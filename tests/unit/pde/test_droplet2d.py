@@ -6,7 +6,6 @@ import torch
 
 from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
 from spectrakan.pde.droplet2d import EQUATION, DropletParameters, draw_droplet, residual, solve
-from spectrakan.pde.lax_friedrichs import SteppedInPlace, lax_friedrichs_step
 
 PARAMETERS = DropletParameters()
 CENTRED = DropletParameters(centre=(0.5, 0.5))
@@ -90,17 +89,6 @@ def test_a_mirrored_start_gives_a_mirrored_flow(generator: torch.Generator):
 def test_water_between_walls_comes_to_rest(generator: torch.Generator):
     frames = solve(draw_droplet(1, (32, 32), PARAMETERS, generator), (0.1, 5.0), PARAMETERS)
     assert float(frames[0, 1, ..., 1:].abs().max()) < 1e-3 * float(frames[0, 0, ..., 1:].abs().max())
-
-
-def test_quick_step_agrees_with_the_readable_one(generator: torch.Generator):
-    state = torch.rand(3, 2, 7, 5, dtype=torch.float64, generator=generator) + 0.5
-    ratio, gravity = (0.05, 0.07), 3.0
-    quick = SteppedInPlace(state.clone(), ratio, gravity)
-    readable = state
-    for _ in range(4):
-        quick.step()
-        readable = lax_friedrichs_step(readable, ratio, gravity)
-    torch.testing.assert_close(quick.state, readable, rtol=1e-13, atol=1e-14)
 
 
 def test_droplets_stay_below_the_stability_limit():
