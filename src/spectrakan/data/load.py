@@ -97,11 +97,18 @@ def open_container(path: Path) -> Container:
 
 
 def _open_hierarchical(path: Path) -> Container:
-    """HDF5 as such, or as the netCDF-4 that it says to be, where axes have names."""
+    """HDF5 as such, or as netCDF-4 where it says to be or where axes have names."""
     container = open_hdf5(path)
-    if container.attribute("_NCProperties") is not None or path.suffix in {".nc", ".nc4"}:
+    scales = any(
+        _text(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values()
+    )
+    if container.attribute("_NCProperties") is not None or scales:
         return open_netcdf(path, classic=False)
     return container
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _is_torch_archive(path: Path) -> bool:

@@ -25,6 +25,8 @@ TIMES = {"time", "t", "times", "valid_time"}
 CHANNELS = {"channel", "channels", "field", "component"}
 LATITUDES = {"lat", "latitude", "lats"}
 LONGITUDES = {"lon", "longitude", "lons"}
+UNREAL = {"bnds", "bounds", "nv"}
+"""Axes of bounds of cells, which are no axes of a field."""
 DAYS = {"second": 1 / 86400, "minute": 1 / 1440, "hour": 1 / 24, "day": 1.0}
 
 
@@ -69,7 +71,7 @@ def _fields(container: Container) -> list[str]:
         if name not in dims
         and container.arrays[name].dtype.kind in NUMBERS
         and any(_role(axis) == "drop" for axis in dims)
-        and not {"bnds", "bounds", "nv"} & set(dims)
+        and not any(axis in UNREAL or axis.startswith("phony_dim") for axis in dims)
     ]
     most = max((len(container.dims[name]) for name in candidates), default=0)
     return [name for name in candidates if len(container.dims[name]) == most]

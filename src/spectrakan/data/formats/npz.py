@@ -24,7 +24,8 @@ from spectrakan.data.lazy import HELD_BYTES
 from spectrakan.data.source import Block, HeldSource, Source, Stamp, size_in_bytes
 from spectrakan.fields import Trajectories
 
-MAGIC = b"PK\x03\x04"
+MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+"""How a zip file begins: with its first member, or with its end if it is empty."""
 _MOST_HEADER = 10_000
 """NumPy's own limit on the text that describes an array."""
 
