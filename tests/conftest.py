@@ -10,7 +10,7 @@ import torch
 from jaxtyping import install_import_hook
 
 # Functions with jaxtyping annotations are checked on every call while the tests run.
-_hook = install_import_hook("spectrakan", "beartype.beartype")
+_hook = install_import_hook("spectrakan", "typecheck.checked")
 
 
 @pytest.fixture

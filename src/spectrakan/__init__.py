@@ -1,9 +1,10 @@
 """spectrakan learns solution operators of PDEs."""
 
-from spectrakan import errors
+from spectrakan import errors, metrics, nn
 from spectrakan.data.generate import generate, solve
 from spectrakan.data.load import load_dataset
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories, Window
+from spectrakan.models import build_model, from_pretrained
 
 __version__ = "0.1.0"
 
@@ -14,8 +15,12 @@ __all__ = [
     "Trajectories",
     "Window",
     "__version__",
+    "build_model",
     "errors",
+    "from_pretrained",
     "generate",
     "load_dataset",
+    "metrics",
+    "nn",
     "solve",
 ]

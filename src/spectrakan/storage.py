@@ -63,9 +63,7 @@ def load_bundle(folder: Path) -> Bundle:
     for name, digest in digests.items():
         content = _read(folder / name)
         if hashlib.sha256(content).hexdigest() != digest:
-            raise DataFormatError(
-                f"'{folder / name}' was changed or damaged: its SHA-256 is not the one recorded"
-            )
+            raise DataFormatError(f"'{folder / name}' was changed or damaged: its SHA-256 is not the one recorded")
         stem, _, ending = name.rpartition(".")
         if ending == "json":
             documents[stem] = _parse(content, folder / name)
@@ -112,9 +110,7 @@ def _complete_version(folder: Path) -> Path:
 def _read_manifest(folder: Path) -> dict[str, str]:
     path = folder / MANIFEST
     if not path.is_file():
-        raise DataFormatError(
-            f"'{folder}' has no {MANIFEST}: it was not saved by spectrakan, or not completely"
-        )
+        raise DataFormatError(f"'{folder}' has no {MANIFEST}: it was not saved by spectrakan, or not completely")
     manifest = _parse(_read(path), path)
     if not isinstance(manifest, dict) or manifest.keys() != {"format", "version", "files"}:
         raise DataFormatError(f"'{path}' is damaged: expected the keys format, version and files")

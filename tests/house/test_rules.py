@@ -49,8 +49,5 @@ def test_tracked_files_name_no_machine():
     place = str(ROOT.parent) + "/"
     for name in filter(None, listed.stdout.decode().split("\0")):
         path = ROOT / name
-        if (
-            path.suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".txt", ".cff", ""}
-            and path.is_file()
-        ):
+        if path.suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".txt", ".cff", ""} and path.is_file():
             assert place not in path.read_text(errors="ignore"), name

@@ -18,9 +18,7 @@ T = TypeVar("T")
 _STRICT = pydantic.ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
-@dataclass_transform(
-    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, pydantic.Field)
-)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, pydantic.Field))
 def settings(cls: type[T]) -> type[T]:
     """Make a class of annotated fields a settings class: frozen, keyword-only, strictly typed.
 

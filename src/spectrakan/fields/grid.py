@@ -124,15 +124,12 @@ class Grid:
     def unit_coordinates(self) -> tuple[Tensor, ...]:
         """Cell centres with the domain mapped to [0, 1] along each axis."""
         return tuple(
-            (centres - low) / (high - low)
-            for centres, (low, high) in zip(self.coordinates, self.bounds, strict=True)
+            (centres - low) / (high - low) for centres, (low, high) in zip(self.coordinates, self.bounds, strict=True)
         )
 
     def unit_edges(self) -> tuple[Tensor, ...]:
         """Cell faces with the domain mapped to [0, 1] along each axis."""
-        return tuple(
-            (edge - low) / (high - low) for edge, (low, high) in zip(self.edges, self.bounds, strict=True)
-        )
+        return tuple((edge - low) / (high - low) for edge, (low, high) in zip(self.edges, self.bounds, strict=True))
 
     def volumes(self) -> Tensor:
         """Share of the domain that each cell stands for, `(*shape)`, summing to one."""
@@ -150,9 +147,7 @@ def _check_axis(centres: Tensor, faces: Tensor, weights: Tensor) -> None:
             f"{tuple(centres.shape)}, {tuple(faces.shape)} and {tuple(weights.shape)}"
         )
     if not bool((faces.diff() > 0).all()):
-        raise ShapeError(
-            "cell edges must increase along the axis; flip the axis, or drop repeated coordinates"
-        )
+        raise ShapeError("cell edges must increase along the axis; flip the axis, or drop repeated coordinates")
     if not bool((weights > 0).all()) or abs(float(weights.sum()) - 1.0) > 1e-6:
         raise ShapeError("cell weights must be positive and sum to one along each axis")
 

@@ -101,6 +101,4 @@ def _check(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) 
     )
     if not fits:
         wanted = ", ".join("samples" if size is None else str(size) for size in expected)
-        raise ShapeError(
-            f"{name} must have shape ({wanted}) to fit grid, times and fields, got {tuple(shape)}"
-        )
+        raise ShapeError(f"{name} must have shape ({wanted}) to fit grid, times and fields, got {tuple(shape)}")

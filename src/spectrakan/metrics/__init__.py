@@ -1,1 +1,23 @@
-"""How far a prediction is from the truth."""
+"""Scores of predicted fields: the PDEBench metrics, exactly or as published, and the formulas below them."""
+
+from spectrakan.metrics.anomaly import anomaly_r2
+from spectrakan.metrics.conserved import drift
+from spectrakan.metrics.horizon import time_to_threshold
+from spectrakan.metrics.pointwise import relative_error
+from spectrakan.metrics.scores import METRICS, Scores
+from spectrakan.metrics.spectral import energy_spectrum
+from spectrakan.metrics.suite import CONVENTIONS, MetricAccumulator, evaluate_fields, score_fields
+
+__all__ = [
+    "CONVENTIONS",
+    "METRICS",
+    "MetricAccumulator",
+    "Scores",
+    "anomaly_r2",
+    "drift",
+    "energy_spectrum",
+    "evaluate_fields",
+    "relative_error",
+    "score_fields",
+    "time_to_threshold",
+]

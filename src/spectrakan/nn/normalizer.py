@@ -35,9 +35,7 @@ class Normalizer(nn.Module):
         expected = self.mean.shape
         for name, value in {"mean": mean, "scale": scale, "logarithmic": logarithmic}.items():
             if value is not None and value.shape != expected:
-                raise ShapeError(
-                    f"{name} must have one entry for each of {expected[0]} channels, got {value.shape}"
-                )
+                raise ShapeError(f"{name} must have one entry for each of {expected[0]} channels, got {value.shape}")
         if not bool((scale > 0).all()) or not bool(torch.isfinite(mean).all() & torch.isfinite(scale).all()):
             raise ShapeError(f"mean must be finite and scale positive and finite, got {mean} and {scale}")
         self.mean.copy_(mean)

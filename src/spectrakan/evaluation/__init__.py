@@ -1,0 +1,5 @@
+"""Questions about a trained operator, answered with numbers."""
+
+from spectrakan.evaluation.bands import Bands, BandWarning, Coverage, calibrate_bands, residual_scale
+
+__all__ = ["BandWarning", "Bands", "Coverage", "calibrate_bands", "residual_scale"]

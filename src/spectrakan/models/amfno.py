@@ -1,0 +1,150 @@
+"""AMFNO: the multi-scale, gated, axis-wise Fourier trunk of SpectraKAN, by itself.
+
+f = F_fine(u) + U_s F_coarse(D_s u),     u_next(x) = R(f(x))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from spectrakan.config import settings
+from spectrakan.errors import ConfigError
+from spectrakan.fields import OperatorSignature
+from spectrakan.models.operator import Operator, Predict
+from spectrakan.nn.axis import Axis
+from spectrakan.nn.block import BlockKind, BlockSettings, Mixing
+from spectrakan.nn.embedding import channels_first, channels_last
+from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
+from spectrakan.nn.readout import Readout
+from spectrakan.numerics.fourier import Basis
+
+Count = Annotated[int, Field(ge=1)]
+BASIS_OF_BOUNDARY: dict[str, Basis] = {
+    "periodic": "fourier",
+    "wall": "cosine",
+    "outflow": "cosine",
+    "dirichlet": "extended",
+}
+UNKNOWN_BOUNDARY_BASIS: Basis = "fourier"
+
+
+@settings
+class AMFNOConfig:
+    """Choices of the trunk and its readout; symbols of the paper in parentheses."""
+
+    width: Count = 32
+    """Channels of the features (d, C_fno)."""
+    num_modes: Count = 12
+    """Modes along each axis in the fine branch (m)."""
+    num_layers: Count = 4
+    """Layers of the fine branch (L)."""
+    coarse: bool = True
+    """Whether there is a coarse branch."""
+    coarse_num_modes: Count = 8
+    """Modes along each axis in the coarse branch."""
+    coarse_num_layers: Count = 4
+    """Layers of the coarse branch."""
+    stride: Annotated[int, Field(ge=2)] = 2
+    """How many fine cells make a coarse one along each axis (s)."""
+    activation: Literal["gelu", "silu", "relu"] = "gelu"
+    """Nonlinearity between layers (sigma)."""
+    block: BlockKind = "skip"
+    """`plain` (the paper's letter), `skip` (with a pointwise path) or `residual`."""
+    axes: Literal["sum", "sequential"] = "sum"
+    """Whether axes are transformed side by side and summed, or one after the other."""
+    gates: bool = True
+    """Whether each mode has a learnable gate (gamma)."""
+    excitation: bool = True
+    """Whether squeeze-excitation scales each spectral output."""
+    excitation_start: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    """Scale of squeeze-excitation before training; 0.5 in the paper, which has no biases."""
+    basis: Literal["auto", "fourier", "cosine", "sine", "extended"] | tuple[Basis, ...] = "fourier"
+    """Basis of the transforms: one for all axes, one for each, or by the signature's boundary."""
+    mixing: Mixing = "axial"
+    """Whether the fine branch mixes modes along each axis, low modes of all axes jointly, or both."""
+    coarse_mixing: Mixing = "axial"
+    """The same for the coarse branch."""
+    readout_width: Count = 64
+    """Hidden channels of the pointwise readout."""
+    predict: Predict = "auto"
+    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
+
+
+class AMFNO(Operator):
+    """The trunk with a pointwise readout; see the file's equation."""
+
+    name = "amfno"
+    config: AMFNOConfig
+
+    def __init__(self, signature: OperatorSignature, config: AMFNOConfig) -> None:
+        super().__init__(signature, config, predict=config.predict)
+        self.trunk = build_trunk(signature, config)
+        self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
+
+    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """The trunk's features, read out cell by cell; parameters join as constant channels."""
+        features = self.trunk(with_params(channels_first(history), params), axes)
+        return channels_last(self.readout(features, None))
+
+
+def build_trunk(signature: OperatorSignature, config: AMFNOConfig) -> MultiscaleTrunk:
+    """The trunk that a config asks for, fitting the signature."""
+    in_channels = signature.history * signature.in_channels + signature.num_params
+    fine, coarse = fine_settings(signature, config), coarse_settings(signature, config)
+    return MultiscaleTrunk(
+        Branch(in_channels, config.num_layers, fine, config.activation),
+        Branch(in_channels, config.coarse_num_layers, coarse, config.activation) if config.coarse else None,
+        config.stride,
+    )
+
+
+def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSettings:
+    """What the fine branch's blocks are."""
+    return BlockSettings(
+        width=config.width,
+        num_modes=config.num_modes,
+        bases=bases_of(signature, config),
+        kind=config.block,
+        mixing=config.mixing,
+        gates=config.gates,
+        excitation=config.excitation,
+        excitation_start=config.excitation_start,
+        sequential=config.axes == "sequential",
+    )
+
+
+def coarse_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSettings:
+    """What the coarse branch's blocks are: the fine ones but for modes and mixing."""
+    return BlockSettings(
+        **{
+            **vars(fine_settings(signature, config)),
+            "num_modes": config.coarse_num_modes,
+            "mixing": config.coarse_mixing,
+        }
+    )
+
+
+def bases_of(signature: OperatorSignature, config: AMFNOConfig) -> tuple[Basis, ...]:
+    """The basis along each axis; "auto" follows the boundary, and takes Fourier where it is unknown."""
+    if isinstance(config.basis, tuple):
+        if len(config.basis) != signature.space_dims:
+            raise ConfigError(f"basis names {len(config.basis)} axes, the signature has {signature.space_dims}")
+        return config.basis
+    if config.basis != "auto":
+        return (config.basis,) * signature.space_dims
+    if not signature.boundary:
+        return (UNKNOWN_BOUNDARY_BASIS,) * signature.space_dims
+    return tuple(BASIS_OF_BOUNDARY[kind] for kind in signature.boundary)
+
+
+def with_params(field: Tensor, params: Tensor | None) -> Tensor:
+    """Append each parameter as a channel that is constant in space."""
+    if params is None:
+        return field
+    constant = params.T.view(*params.T.shape, *[1] * (field.ndim - 2)).expand(-1, -1, *field.shape[2:])
+    return torch.cat([field, constant])

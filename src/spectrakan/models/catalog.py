@@ -1,0 +1,62 @@
+"""All operators by name, and the named combinations of their choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spectrakan.config import build_settings
+from spectrakan.errors import ConfigError, nearest
+from spectrakan.fields import OperatorSignature
+from spectrakan.models.amfno import AMFNO, AMFNOConfig
+from spectrakan.models.operator import Operator
+from spectrakan.models.spectrakan import SpectraKAN, SpectraKANConfig
+
+MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
+    "spectrakan": (SpectraKAN, SpectraKANConfig),
+    "amfno": (AMFNO, AMFNOConfig),
+}
+"""Operator and settings class by name."""
+
+_PAPER_TRUNK: dict[str, Any] = {
+    "block": "plain",
+    "excitation_start": 0.5,
+    "basis": "fourier",
+    "mixing": "axial",
+    "coarse_mixing": "axial",
+    "predict": "direct",
+}
+
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "spectrakan": {
+        "default": {},
+        "paper": {
+            **_PAPER_TRUNK,
+            "extension": "zero",
+            "num_heads": 1,
+            "pool": "center",
+            "token": "kan",
+            "fusion": "readout",
+            "gate_conditioning": "none",
+        },
+    },
+    "amfno": {"default": {}, "paper": _PAPER_TRUNK},
+}
+"""Named combinations of choices; `paper` is the text to the letter."""
+
+
+def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:
+    """Build an operator by name for a signature; choices beyond the variant's are given by name.
+
+    >>> facts = OperatorSignature(space_dims=2, history=1, in_channels=3, out_channels=3)
+    >>> model = build_model("spectrakan", facts, width=16, num_modes=8)
+    >>> model.config.width, model.config.num_layers
+    (16, 4)
+    """
+    if name not in MODELS:
+        raise ConfigError(f"unknown model '{name}'{nearest(name, MODELS)}")
+    named = VARIANTS.get(name, {"default": {}})
+    if variant not in named:
+        raise ConfigError(f"model '{name}' has no variant '{variant}'{nearest(variant, named)}")
+    operator, config_class = MODELS[name]
+    config = build_settings(config_class, {**named[variant], **choices}, where=f"model {name}")
+    return operator(signature, config)

@@ -1,0 +1,116 @@
+"""What every operator is: physical units in and out, a signature, and a folder to be kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from spectrakan.config import as_mapping
+from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.fields import Grid, OperatorSignature, Window
+from spectrakan.nn.axis import Axis, axes_of
+from spectrakan.nn.normalizer import Normalizer
+from spectrakan.storage import Bundle, save_bundle
+
+Predict = Literal["auto", "increment", "direct"]
+MIN_CELLS = 4
+
+
+class Operator(nn.Module):
+    """A map from a history of fields to the next field: (B, history, *space, in) -> (B, *space, out).
+
+    `forward` takes and gives physical units; `forward_normalized`, which the loss sees, is the same map at unit
+    scale. A subclass has a `name` and a method `respond`, the network itself. With `predict="increment"` (in
+    "auto": where the output is the next frame of the input) the network's answer is what is added to the last frame.
+    """
+
+    name: str = ""
+    increment_scale: Tensor
+
+    def __init__(self, signature: OperatorSignature, config: Any, *, predict: Predict = "auto") -> None:
+        super().__init__()
+        if predict == "increment" and signature.in_channels != signature.out_channels:
+            raise ConfigError(
+                f"predict='increment' needs equal input and output fields, the signature has "
+                f"{signature.in_channels} and {signature.out_channels}"
+            )
+        self.signature, self.config = signature, config
+        self.increments = signature.evolves if predict == "auto" else predict == "increment"
+        self.input_units = Normalizer(signature.in_channels)
+        self.output_units = self.input_units if signature.evolves else Normalizer(signature.out_channels)
+        self.param_units = Normalizer(signature.num_params) if signature.num_params else None
+        self.register_buffer("increment_scale", torch.ones(signature.out_channels))
+
+    def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
+        """Physical fields `(B, history, *space, in)` -> `(B, *space, out)`, at any resolution.
+
+        `params` `(B, num_params)`; `grid` says where the cells are, equal cells on a box unless given.
+        """
+        if not torch.compiler.is_compiling():
+            self._check(x, params)
+        history = self.input_units.normalize(x)
+        if params is not None and self.param_units is not None:
+            params = self.param_units.normalize(params)
+        return self.output_units.denormalize(self.forward_normalized(history, params, grid))
+
+    def forward_normalized(
+        self,
+        history: Float[Tensor, "batch history *space field"],
+        params: Float[Tensor, "batch params"] | None = None,
+        grid: Grid | None = None,
+    ) -> Float[Tensor, "batch *space out"]:
+        """The same map at unit scale, which the loss sees."""
+        answer = self.respond(history, params, self.axes(history, grid))
+        return history[:, -1] + self.increment_scale * answer if self.increments else answer
+
+    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """The network at unit scale: `(B, history, *space, in)` -> `(B, *space, out)`."""
+        raise NotImplementedError(f"{type(self).__name__} must say how it responds")
+
+    def axes(self, history: Tensor, grid: Grid | None) -> tuple[Axis, ...]:
+        """The axes of the field's grid."""
+        boundary = self.signature.boundary or ("outflow",) * self.signature.space_dims
+        return axes_of(history.shape[2:-1], grid, [kind == "periodic" for kind in boundary])
+
+    @torch.no_grad()
+    def prepare(self, windows: Iterable[Window]) -> None:
+        """Set up what depends on data, once, before training; here the usual size of an increment."""
+        if not self.increments:
+            return
+        squares, count = torch.zeros_like(self.increment_scale, dtype=torch.float64), 0
+        for window in windows:
+            frames = torch.cat([window.inputs[:, -1:], window.targets], dim=1)
+            steps = self.output_units.normalize(frames).diff(dim=1).double()
+            squares += steps.square().flatten(0, -2).sum(0).to(squares)
+            count += steps[..., 0].numel()
+        if count:
+            self.increment_scale.copy_((squares / count).sqrt().clamp_min(1e-8))
+
+    def save_pretrained(self, folder: Path | str) -> None:
+        """Write weights, config, signature and units into a folder that `from_pretrained` reads."""
+        document = {
+            "name": self.name,
+            "config": as_mapping(self.config),
+            "signature": as_mapping(self.signature),
+        }
+        save_bundle(Path(folder), Bundle(tensors={"weights": self.state_dict()}, documents={"model": document}))
+
+    def _check(self, x: Tensor, params: Tensor | None) -> None:
+        facts = self.signature
+        dims = facts.space_dims + 3
+        wanted = f"(batch, {facts.history}, {', '.join('*' * facts.space_dims)}, {facts.in_channels})"
+        if x.ndim != dims or x.shape[1] != facts.history or x.shape[-1] != facts.in_channels:
+            raise ShapeError(
+                f"expected an input of shape {wanted} = (batch, history, *space, fields), got {tuple(x.shape)}"
+            )
+        if min(x.shape[2:-1]) < MIN_CELLS:
+            raise ShapeError(f"expected at least {MIN_CELLS} cells along each axis, got {tuple(x.shape[2:-1])}")
+        given = 0 if params is None else params.shape[-1]
+        if given != facts.num_params or (params is not None and params.shape != (x.shape[0], given)):
+            shape = None if params is None else tuple(params.shape)
+            raise ShapeError(f"expected params of shape ({x.shape[0]}, {facts.num_params}), got {shape}")

@@ -1,0 +1,143 @@
+"""One axis of a grid as the layers see it, and its transforms, made once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from spectrakan.errors import ShapeError
+from spectrakan.fields import Grid
+from spectrakan.numerics.fourier import Basis, resolved_modes, signed_matrices, transform_matrices
+from spectrakan.numerics.quadrature import equal_weights
+from spectrakan.numerics.resample import coarse_size, overlap_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Cells along one axis of the unit box, in float64 on the CPU.
+
+    `centres`, `widths` `(n,)` in the axis' own coordinate; `edges` `(n + 1,)`;
+    `weights` `(n,)` share of volume (differs from the widths on a globe).
+    """
+
+    centres: Tensor
+    edges: Tensor
+    weights: Tensor
+    periodic: bool
+    uniform: bool
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.centres.shape[0]
+
+    @property
+    def widths(self) -> Tensor:
+        """Lengths of the cells, summing to one."""
+        return self.edges.diff()
+
+    def coarse(self, stride: int) -> Axis:
+        """The same axis cut into ceil(n / stride) equal cells."""
+        equal = uniform_axis(coarse_size(self.cells, stride), self.periodic)
+        if self.uniform:
+            return equal
+        # A coarse cell has the volume of the parts of fine cells that lie in it.
+        density = self.weights / self.widths
+        volume = (overlap_matrix(self.edges, equal.edges) @ density) * equal.widths
+        return Axis(equal.centres, equal.edges, volume / volume.sum(), self.periodic, uniform=False)
+
+
+@dataclass(frozen=True, eq=False)
+class AxisTransform:
+    """Analysis and synthesis along one axis in the type and on the device of the data.
+
+    `analysis` `(rows, n)`, `synthesis` `(n, rows)`: see `numerics.fourier`; `mean` `(rows,)` is the
+    volume-weighted mean of each synthesis column, `weights` `(n,)` the volume share of each cell.
+    """
+
+    analysis: Tensor
+    synthesis: Tensor
+    mean: Tensor
+    weights: Tensor
+    modes: int
+
+
+def axes_of(space: Sequence[int], grid: Grid | None, periodic: Sequence[bool]) -> tuple[Axis, ...]:
+    """The axes of `grid`, or of equal cells on the unit box where it is None.
+
+    `periodic` is what the model knows of the boundary; a grid that names its boundary overrules it.
+    """
+    if grid is None:
+        return tuple(uniform_axis(cells, wraps) for cells, wraps in zip(space, periodic, strict=True))
+    if grid.shape != tuple(space):
+        raise ShapeError(f"the grid has {grid.shape} cells, the field {tuple(space)}")
+    wraps = tuple(kind == "periodic" for kind in grid.boundary) or tuple(periodic)
+    return _axes_of_grid(grid, wraps)
+
+
+def uniform_axis(cells: int, periodic: bool) -> Axis:
+    """Equal cells on [0, 1]."""
+    return _uniform_axis(cells, periodic) if _may_keep() else _uniform_axis.__wrapped__(cells, periodic)
+
+
+def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> AxisTransform:
+    """The transform of one axis for a layer of `num_modes`, kept for the next call with the same axis."""
+    make = _axis_transform if _may_keep() else _axis_transform.__wrapped__
+    return make(axis, basis, num_modes, like.dtype, like.device)
+
+
+def signed_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """`signed_matrices` of one axis, kept likewise."""
+    make = _signed_transform if _may_keep() else _signed_transform.__wrapped__
+    return make(axis, basis, num_modes, like.dtype, like.device)
+
+
+def _may_keep() -> bool:
+    """While a program is traced, sizes are symbols and must not be remembered."""
+    return not torch.compiler.is_compiling()
+
+
+@lru_cache(maxsize=256)
+def _uniform_axis(cells: int, periodic: bool) -> Axis:
+    with torch.inference_mode(False):
+        edges = torch.arange(cells + 1, dtype=torch.float64) / cells
+        centres = (torch.arange(cells, dtype=torch.float64) + 0.5) / cells
+        return Axis(centres, edges, equal_weights(cells, centres), periodic, uniform=True)
+
+
+@lru_cache(maxsize=64)
+def _axes_of_grid(grid: Grid, periodic: tuple[bool, ...]) -> tuple[Axis, ...]:
+    uniform = grid.is_uniform()
+    return tuple(
+        uniform_axis(len(centres), wraps) if uniform else Axis(centres, edges, weights, wraps, uniform=False)
+        for centres, edges, weights, wraps in zip(
+            grid.unit_coordinates(), grid.unit_edges(), grid.weights, periodic, strict=True
+        )
+    )
+
+
+@lru_cache(maxsize=256)
+def _axis_transform(
+    axis: Axis, basis: Basis, num_modes: int, dtype: torch.dtype, device: torch.device
+) -> AxisTransform:
+    # Angles are computed in float64 and rounded once; a tensor made in inference mode could not train later.
+    with torch.inference_mode(False):
+        count = resolved_modes(basis, num_modes, axis.cells)
+        analysis, synthesis = transform_matrices(basis, count, axis.centres, axis.widths)
+        mean = axis.weights @ synthesis
+        kept = [part.to(dtype).to(device) for part in (analysis, synthesis, mean, axis.weights)]
+    return AxisTransform(kept[0].contiguous(), kept[1].contiguous(), kept[2], kept[3], count)
+
+
+@lru_cache(maxsize=256)
+def _signed_transform(
+    axis: Axis, basis: Basis, num_modes: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    with torch.inference_mode(False):
+        count = resolved_modes(basis, num_modes, axis.cells)
+        into, out = signed_matrices(basis, count, axis.centres, axis.widths)
+        return into.to(dtype).to(device).contiguous(), out.to(dtype).to(device).contiguous()

@@ -1,0 +1,115 @@
+"""B-splines of any order on non-uniform knots, by the triangular recursion over the non-zero ones.
+
+With knots t_0 < ... < t_{n+k} there are n basis functions B_r of degree k, B_r living on [t_r, t_{r+k+1}]:
+    B_r^0(x) = 1 on [t_r, t_{r+1}), else 0,
+    B_r^p(x) = (x - t_r)/(t_{r+p} - t_r) B_r^{p-1}(x) + (t_{r+p+1} - x)/(t_{r+p+1} - t_{r+1}) B_{r+1}^{p-1}(x).
+At any x only k + 1 of them differ from zero; `local_basis` computes just those.
+Shapes: x `(inputs, batch)`, knots `(inputs, n + k + 1)`: every input has knots of its own, and the batch runs
+fastest so that each step of the recursion is one pass over contiguous numbers.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def uniform_knots(low: float, high: float, num_intervals: int, order: int) -> Tensor:
+    """Equal spacing on [low, high] in `num_intervals` pieces and `order` more on either side, float64."""
+    steps = torch.arange(-order, num_intervals + order + 1, dtype=torch.float64)
+    return low + steps * (high - low) / num_intervals
+
+
+def greville_points(knots: Tensor, order: int) -> Tensor:
+    """Means of `order` consecutive inner knots, one a basis function: where collocation is well posed."""
+    return knots[..., 1:-1].unfold(-1, order, 1).mean(-1)
+
+
+def find_interval(
+    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"]
+) -> Int[Tensor, "inputs batch"]:
+    """Index i with t_i <= x < t_{i+1}, clamped to the knots' range, `(inputs, batch)`."""
+    found = torch.searchsorted(knots.detach().contiguous(), x.detach().contiguous(), right=True) - 1
+    return found.clamp(0, knots.shape[-1] - 2)
+
+
+def local_basis(
+    x: Float[Tensor, "inputs batch"],
+    knots: Float[Tensor, "inputs knots"],
+    interval: Int[Tensor, "inputs batch"],
+    order: int,
+    beyond: Float[Tensor, "inputs batch"] | None = None,
+) -> list[Float[Tensor, "inputs batch"]]:
+    """The order + 1 basis functions that live on each x's knot interval, `(inputs, batch)` each.
+
+    Entry j belongs to basis function interval - order + j. Its index may lie outside 0 .. n - 1 near the ends,
+    where knots are continued evenly; such entries are not part of the spline and are to be dropped.
+    `beyond` adds that multiple of each function's slope at x: B(x) + beyond B'(x), the straight continuation.
+    """
+    near = _knots_around(knots, interval, order)
+    left = [x - near[order - 1 - j] for j in range(order)]  # x - t_{i-j}
+    right = [near[order + j] - x for j in range(order)]  # t_{i+1+j} - x
+    basis = [torch.ones_like(x)]
+    for degree in range(1, order + 1):
+        shares = [basis[r] / (right[r] + left[degree - 1 - r]) for r in range(degree)]
+        if degree == order and beyond is not None:
+            # The same shares make the slope, B_j' = k (share_{j-1} - share_j): it comes for one more addition.
+            step = order * beyond
+            left, right = [gap + step for gap in left], [gap - step for gap in right]
+        rising = [left[degree - 1 - r] * shares[r] for r in range(degree)]
+        falling = [right[r] * shares[r] for r in range(degree)]
+        basis = [falling[0], *(rising[r - 1] + falling[r] for r in range(1, degree)), rising[-1]]
+    return basis
+
+
+def local_derivative(x: Tensor, knots: Tensor, interval: Tensor, order: int) -> list[Tensor]:
+    """Slopes of the same functions: B_r' = k B_r^{k-1}/(t_{r+k} - t_r) - k B_{r+1}^{k-1}/(t_{r+k+1} - t_{r+1})."""
+    if order == 0:
+        return [torch.zeros_like(x)]
+    lower = local_basis(x, knots, interval, order - 1)
+    near = _knots_around(knots, interval, order)
+    # Function j of the lower degree starts at t_{i-k+1+j} and spans k intervals.
+    shares = [order * lower[j] / (near[order + j] - near[j]) for j in range(order)]
+    return [-shares[0], *(shares[j - 1] - shares[j] for j in range(1, order)), shares[-1]]
+
+
+def scatter_basis(local: list[Tensor], interval: Tensor, num_basis: int) -> Tensor:
+    """Put the order + 1 local values into their places among all, `(inputs, num_basis, batch)`."""
+    order = len(local) - 1
+    inputs, batch = interval.shape
+    padded = local[0].new_zeros(inputs, num_basis + 2 * order, batch)
+    places = interval[:, None] + torch.arange(order + 1, device=interval.device)[:, None]
+    return padded.scatter(1, places, torch.stack(local, dim=1))[:, order : order + num_basis]
+
+
+def evaluate_basis(
+    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"], order: int
+) -> Float[Tensor, "inputs basis batch"]:
+    """All basis functions at x, `(inputs, num_basis, batch)`; zero outside the knots."""
+    return _evaluate(x, knots, order, derivative=False)
+
+
+def evaluate_derivative(
+    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"], order: int
+) -> Float[Tensor, "inputs basis batch"]:
+    """Slopes of all basis functions at x, `(inputs, num_basis, batch)`; zero outside the knots."""
+    return _evaluate(x, knots, order, derivative=True)
+
+
+def _evaluate(x: Tensor, knots: Tensor, order: int, *, derivative: bool) -> Tensor:
+    interval = find_interval(x, knots)
+    local = (local_derivative if derivative else local_basis)(x, knots, interval, order)
+    inside = (x >= knots[:, :1]) & (x < knots[:, -1:])
+    return scatter_basis([value * inside for value in local], interval, knots.shape[-1] - order - 1)
+
+
+def _knots_around(knots: Tensor, interval: Tensor, order: int) -> list[Tensor]:
+    """t_{i-order+1} .. t_{i+order} for each x, the knots continued evenly beyond their ends."""
+    if order == 0:
+        return []
+    steps = torch.arange(1, order, device=knots.device, dtype=knots.dtype)
+    before = knots[:, :1] - steps.flip(0) * (knots[:, 1:2] - knots[:, :1])
+    after = knots[:, -1:] + steps * (knots[:, -1:] - knots[:, -2:-1])
+    continued = torch.cat([before, knots, after], dim=1)
+    return [continued.gather(1, interval + offset) for offset in range(2 * order)]

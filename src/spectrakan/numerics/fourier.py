@@ -1,0 +1,100 @@
+"""Truncated transforms along one axis as real matrices, for four bases.
+
+On cells with centres x_j in [0, 1] and relative widths w_j, mode k of frequency f_k has the coefficient
+    c_k = sum_j w_j v_j conj(e_k(x_j)),
+and a field is put together again as
+    v(x_j) = sum_k a_k Re(c_k e_k(x_j)),     a_0 = 1 for the constant mode, 2 for the others.
+
+| basis    | e_k(x)           | frequencies f_k  | coefficients | suits                          |
+|----------|------------------|------------------|--------------|--------------------------------|
+| fourier  | exp(2 pi i k x)  | 0, 1, 2, ...     | complex      | periodic axes                  |
+| cosine   | cos(pi k x)      | 0, 1/2, 1, ...   | real         | walls, outflow (zero slope)    |
+| sine     | sin(pi (k+1) x)  | 1/2, 1, 3/2, ... | real         | zero on the edge               |
+| extended | exp(pi i k x)    | 0, 1/2, 1, ...   | complex      | anything: zero-padded to twice |
+
+On equal cells `fourier` is `rfft(norm="forward")` up to a phase that cancels between analysis and synthesis,
+and `cosine` is the DCT-II. Frequencies stay strictly below what the cells resolve, so refining a grid never
+changes what a mode means. As matrix products all bases cost the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Basis = Literal["fourier", "cosine", "sine", "extended"]
+BASES: tuple[str, ...] = get_args(Basis)
+
+
+def is_complex(basis: Basis) -> bool:
+    """Whether the basis has complex coefficients."""
+    return basis in ("fourier", "extended")
+
+
+def stored_modes(basis: Basis, num_modes: int) -> int:
+    """How many modes a layer of `num_modes` keeps weights for: a complex mode stands for two real ones."""
+    return num_modes if is_complex(basis) else 2 * num_modes
+
+
+def resolved_modes(basis: Basis, num_modes: int, cells: int) -> int:
+    """How many of the stored modes `cells` equal cells can tell apart.
+
+    >>> resolved_modes("fourier", 12, 64), resolved_modes("fourier", 12, 16)
+    (12, 8)
+    """
+    limit = {"fourier": (cells + 1) // 2, "cosine": cells, "sine": cells - 1, "extended": cells}[basis]
+    return min(stored_modes(basis, num_modes), limit)
+
+
+def frequencies(basis: Basis, count: int) -> Tensor:
+    """Frequencies f_k of the first `count` modes in cycles per domain length, float64."""
+    order = torch.arange(count, dtype=torch.float64)
+    return {"fourier": order, "cosine": order / 2, "sine": (order + 1) / 2, "extended": order / 2}[basis]
+
+
+def transform_matrices(
+    basis: Basis, count: int, centres: Float[Tensor, " n"], widths: Float[Tensor, " n"]
+) -> tuple[Float[Tensor, "rows n"], Float[Tensor, "n rows"]]:
+    """Analysis `(rows, n)` and synthesis `(n, rows)` of `count` modes, in the type of `centres`.
+
+    Complex bases have two rows a mode, real part first: rows = 2 count; real ones have rows = count.
+    """
+    order = frequencies(basis, count).to(centres)
+    angle = 2 * math.pi * order[:, None] * centres
+    if is_complex(basis):
+        # conj(e) = cos - i sin goes in; Re(c e) = Re c cos - Im c sin comes out.
+        waves = torch.stack([angle.cos(), -angle.sin()], dim=1).flatten(0, 1)
+        amplitude = _amplitude(order).repeat_interleave(2)
+    else:
+        waves = angle.sin() if basis == "sine" else angle.cos()
+        amplitude = _amplitude(order)
+    # The extended domain is twice as long and zero on its second half, so each cell has half the share.
+    share = widths / 2 if basis == "extended" else widths
+    return waves * share, (waves * amplitude[:, None]).T
+
+
+def signed_matrices(
+    basis: Basis, count: int, centres: Float[Tensor, " n"], widths: Float[Tensor, " n"]
+) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns rows"]]:
+    """Analysis `(2 (2 count - 1), 2 n)` and synthesis `(2 n, 2 (2 count - 1))` of complex fields.
+
+    Frequencies run over 0, 1, .., count - 1, -(count - 1), .., -1. Fields and coefficients are given as their
+    real parts followed by their imaginary parts. Joint transforms need them: after the first axis a field is
+    complex, and both signs of k count.
+    """
+    half = frequencies(basis, count).to(centres)
+    order = torch.cat([half, -half[1:].flip(0)])
+    angle = 2 * math.pi * order[:, None] * centres
+    real, imaginary = angle.cos(), angle.sin()
+    waves = torch.cat([torch.cat([real, imaginary], dim=1), torch.cat([-imaginary, real], dim=1)])
+    share = widths / 2 if basis == "extended" else widths
+    return waves * torch.cat([share, share]), waves.T
+
+
+def _amplitude(order: Tensor) -> Tensor:
+    """a_k: one for the constant mode, two for each that stands for +k and -k."""
+    return torch.where(order == 0, 1.0, 2.0).to(order)

@@ -1,0 +1,226 @@
+"""The whole operator: gradients everywhere, physical units outside, every switch, clear refusals."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import spectrakan as sk
+from spectrakan.errors import ConfigError, ShapeError
+
+SMALL = {"width": 8, "num_modes": 4, "coarse_num_modes": 3, "num_layers": 2, "coarse_num_layers": 2}
+SWITCHES = [
+    {},
+    {"variant": "paper"},
+    {"token": "mlp"},
+    {"token": "raw"},
+    {"token": "none"},
+    {"pool": "mean"},
+    {"pool": "center+mean+std"},
+    {"use_gml": False},
+    {"coarse": False},
+    {"gates": False},
+    {"excitation": False},
+    {"block": "plain"},
+    {"block": "residual"},
+    {"fusion": "sum"},
+    {"fusion": "sum", "num_heads": 3},
+    {"num_heads": 3},
+    {"axes": "sequential"},
+    {"basis": "cosine"},
+    {"basis": "sine"},
+    {"basis": "extended"},
+    {"mixing": "joint", "coarse_mixing": "joint"},
+    {"mixing": "both", "basis": "cosine"},
+    {"gate_conditioning": "token"},
+    {"extension": "zero"},
+    {"activation": "silu"},
+]
+
+
+def signature(dims: int = 2, **facts) -> sk.OperatorSignature:
+    return sk.OperatorSignature(**{"space_dims": dims, "history": 2, "in_channels": 3, "out_channels": 3, **facts})
+
+
+def built(facts: sk.OperatorSignature, seed: int = 0, **choices) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return sk.build_model("spectrakan", facts, **{**SMALL, **choices})
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("choices", SWITCHES, ids=str)
+def test_every_parameter_gets_a_gradient_and_none_is_complex(dims, choices):
+    facts = signature(dims, num_params=2)
+    reached: dict[str, float] = {}
+    for seed in range(3):
+        model = built(facts, seed, **choices)
+        x = torch.randn(8, 2, *[8, 9, 10][:dims], 3)
+        model(x, params=torch.randn(8, 2)).square().mean().backward()
+        for name, parameter in model.named_parameters():
+            assert not parameter.is_complex(), name
+            assert parameter.grad is not None, name
+            assert torch.isfinite(parameter.grad).all(), name
+            reached[name] = max(reached.get(name, 0.0), float(parameter.grad.abs().max()))
+    dead = [name for name, size in reached.items() if size == 0]
+    assert not dead
+
+
+def test_each_gate_each_knot_and_each_weight_is_reached():
+    """Entry by entry, but for the imaginary part of the constant mode, which no real field can see."""
+    totals: dict[str, torch.Tensor] = {}
+    for seed in range(3):
+        model = built(signature(), seed)
+        model(2 * torch.randn(128, 2, 12, 11, 3)).square().mean().backward()
+        for name, parameter in model.named_parameters():
+            totals[name] = totals.get(name, 0) + parameter.grad.abs()
+    for name, total in totals.items():
+        if name.endswith(("mixing.0.weight", "mixing.1.weight")):
+            total[0, ..., 1] = 1.0
+        if "excitation.squeeze" in name or "excitation.excite" in name:
+            continue  # rectified: a unit may be off for three seeds
+        assert bool((total > 0).all()), name
+
+
+def test_a_fitted_normaliser_changes_what_the_loss_sees_and_nothing_a_caller_sees():
+    """The same field in other units: predictions follow the units, the network sees the same numbers."""
+    metres, feet = built(signature()), built(signature())
+    metres.input_units.set(mean=torch.tensor([1.0, 2.0, 3.0]), scale=torch.tensor([0.5, 2.0, 4.0]))
+    scale, offset = 3.28, 7.0
+    feet.input_units.set(mean=torch.tensor([1.0, 2.0, 3.0]) * scale + offset, scale=scale * metres.input_units.scale)
+    x = torch.randn(2, 2, 10, 10, 3)
+    ours, theirs = metres(x), feet(x * scale + offset)
+    assert torch.allclose(theirs, ours * scale + offset, atol=1e-4)
+    seen = metres.forward_normalized(metres.input_units.normalize(x))
+    assert torch.allclose(seen, metres.input_units.normalize(ours), atol=1e-5)
+    assert not torch.allclose(seen, ours, atol=1e-2), "the loss sees unit scale, the caller physical units"
+
+
+def test_positive_fields_can_be_seen_by_their_logarithm():
+    model = built(signature())
+    model.input_units.set(mean=torch.zeros(3), scale=torch.ones(3), logarithmic=torch.tensor([True, False, False]))
+    x = torch.rand(2, 2, 8, 8, 3) + 0.5
+    assert bool((model(x)[..., 0] > 0).all())
+    assert torch.allclose(model.input_units.denormalize(model.input_units.normalize(x)), x, atol=1e-6)
+
+
+@pytest.mark.parametrize("cells", [4, 5, 7, 13, 31, 97])
+def test_any_number_of_cells_works(cells):
+    for dims in (1, 2):
+        model = built(signature(dims))
+        other = 4 if dims == 2 and cells > 40 else cells
+        output = model(torch.randn(1, 2, *[cells, other][:dims], 3))
+        assert torch.isfinite(output).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((1, 3, 8, 8, 3), r"\(batch, 2, \*, \*, 3\).*got \(1, 3, 8, 8, 3\)"),
+        ((1, 2, 8, 8, 4), r"\(batch, 2, \*, \*, 3\).*got \(1, 2, 8, 8, 4\)"),
+        ((1, 2, 8, 3), "expected an input of shape"),
+        ((1, 2, 3, 8, 3), r"at least 4 cells.*\(3, 8\)"),
+    ],
+)
+def test_wrong_shapes_are_refused_with_expected_and_got(shape, message):
+    with pytest.raises(ShapeError, match=message):
+        built(signature())(torch.randn(shape))
+
+
+def test_wrong_parameters_and_grids_are_refused():
+    model = built(signature(num_params=2))
+    x = torch.randn(3, 2, 8, 8, 3)
+    for params in (None, torch.randn(3, 1), torch.randn(2, 2)):
+        with pytest.raises(ShapeError, match=r"params of shape \(3, 2\)"):
+            model(x, params=params)
+    with pytest.raises(ShapeError, match="the grid has"):
+        model(x, params=torch.randn(3, 2), grid=sk.Grid.uniform((8, 9)))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"widht": 8}, "unknown key.*did you mean 'width'"),
+        ({"width": 0}, "width"),
+        ({"width": "wide"}, "width"),
+        ({"variant": "papre"}, "did you mean 'paper'"),
+        ({"basis": ["fourier"]}, "basis names 1 axes"),
+        ({"gate_conditioning": "token", "token": "none"}, "needs a token"),
+        ({"gate_conditioning": "token", "mixing": "joint"}, "joint ones have no gates"),
+    ],
+)
+def test_wrong_choices_are_refused(choices, message):
+    with pytest.raises(ConfigError, match=message):
+        built(signature(), **choices)
+
+
+def test_an_unknown_model_names_the_nearest():
+    with pytest.raises(ConfigError, match="did you mean 'spectrakan'"):
+        sk.build_model("spectracan", signature())
+
+
+def test_the_token_and_the_modulation_are_what_the_readout_gets():
+    model = built(signature(num_params=1), num_heads=2, attention_width=5, token_width=6)
+    x, params = torch.randn(4, 2, 9, 8, 3), torch.randn(4, 1)
+    token, value = model.token(x, params), model.modulation(x, params)
+    assert token.shape == (4, 6)
+    assert value.shape == (4, 10)
+    axes = model.axes(x, None)
+    features = model.trunk(
+        torch.cat([x.movedim((1, -1), (0, 1)).flatten(0, 1), params.T[..., None, None].expand(-1, -1, 9, 8)]), axes
+    )
+    answer = model.readout(features, value).movedim(0, -1)
+    assert torch.allclose(model(x, params), x[:, -1] + answer, atol=1e-5)
+    weights = model.attention(x, params)
+    assert torch.allclose(weights.sum((2, 3)), torch.ones(4, 2), atol=1e-6)
+
+
+def test_without_a_token_spectrakan_is_amfno():
+    facts = signature()
+    ours, trunk = built(facts, token="none"), sk.build_model("amfno", facts, **SMALL)
+    trunk.load_state_dict(ours.state_dict())
+    x = torch.randn(2, 2, 8, 8, 3)
+    assert torch.equal(ours(x), trunk(x))
+    with pytest.raises(ConfigError, match="no token"):
+        ours.token(x)
+
+
+def test_prediction_is_an_increment_in_time_and_direct_otherwise():
+    assert built(signature()).increments
+    assert not built(signature(steady=True)).increments
+    assert not built(signature(out_channels=1)).increments
+    assert not built(signature(), predict="direct").increments
+    with pytest.raises(ConfigError, match="equal input and output"):
+        built(signature(out_channels=1), predict="increment")
+
+
+def test_preparing_fits_the_increment_and_the_splines_grid():
+    model = built(signature())
+    inputs = 3 * torch.randn(32, 2, 8, 8, 3) + 5
+    targets = inputs[:, -1:] + 0.01 * torch.randn(32, 1, 8, 8, 3)
+    model.input_units.set(mean=torch.full((3,), 5.0), scale=torch.full((3,), 3.0))
+    model.prepare([sk.Window(inputs, targets)])
+    assert torch.allclose(model.increment_scale, torch.full((3,), 0.01 / 3), rtol=0.1)
+    summary = model.global_token.summary(model.input_units.normalize(inputs), None, model.axes(inputs, None))
+    knots = model.global_token.network.layers[0].knots()
+    assert bool((knots[:, 3] <= summary.amin(0)).all() & (knots[:, -4] >= summary.amax(0)).all())
+
+
+def test_latitude_weights_reach_attention_and_pooling():
+    facts = signature(history=1, boundary=("wall", "periodic"))
+    model = built(facts, pool="mean")
+    grid = sk.Grid.latitude_longitude(torch.linspace(-85, 85, 18), torch.arange(0, 360, 20.0))
+    x = torch.randn(2, 1, 18, 18, 3)
+    assert not torch.allclose(model(x), model(x, grid=grid), atol=1e-4)
+    summary = model.global_token.summary(x, None, model.axes(x, grid))
+    expected = (x[:, 0] * grid.volumes()[..., None]).sum((1, 2))
+    assert torch.allclose(summary, expected.float(), atol=1e-6)
+
+
+def test_refining_the_token_keeps_the_model_and_can_be_saved(tmp_path):
+    model = built(signature()).double()
+    x = torch.randn(2, 2, 8, 8, 3, dtype=torch.float64)
+    before = model(x)
+    model.refine_token(9)
+    assert (model(x) - before).abs().max() < 1e-10
+    model.save_pretrained(tmp_path / "model")
+    assert torch.equal(sk.from_pretrained(tmp_path / "model")(x), model(x))

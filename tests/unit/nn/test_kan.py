@@ -1,0 +1,162 @@
+"""The KAN: its values, its knots, its refinement and what is known of its slopes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.interpolate import BSpline
+
+from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.nn import KAN, KANLayer
+from spectrakan.nn.kan import SILU_LIPSCHITZ
+from spectrakan.nn.knots import Knots
+
+
+def shaken(kan: torch.nn.Module, generator: torch.Generator) -> torch.nn.Module:
+    """Away from the symmetric start: random weights, knots pulled about."""
+    kan = kan.double()
+    with torch.no_grad():
+        for parameter in kan.parameters():
+            parameter.add_(0.5 * torch.randn(parameter.shape, dtype=torch.float64, generator=generator))
+    return kan
+
+
+@pytest.mark.parametrize("extension", ["zero", "linear"])
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_layer_is_the_sum_of_its_edge_functions(order, extension, generator):
+    layer = shaken(KANLayer(3, 2, spline_order=order, num_intervals=4, extension=extension), generator)
+    x = 3 * torch.randn(50, 3, dtype=torch.float64, generator=generator)
+    knots = layer.knots().detach().numpy()
+    expected = np.zeros((50, 2))
+    for j in range(2):
+        for i in range(3):
+            spline = BSpline(knots[i], layer.coefficients[j, i].detach().numpy(), order, extrapolate=False)
+            values = x[:, i].numpy()
+            if extension == "zero":
+                # The plain sum of basis functions over all knots, also where they no longer add up to one.
+                elements = [BSpline.basis_element(knots[i, r : r + order + 2], False) for r in range(4 + order)]
+                curve = sum(
+                    c * np.nan_to_num(element(values))
+                    for c, element in zip(layer.coefficients[j, i].detach().numpy(), elements, strict=True)
+                )
+            else:
+                low, high = knots[i, order], knots[i, -order - 1]
+                held = np.clip(values, low, np.nextafter(high, low))
+                curve = spline(held) + spline.derivative()(held) * (values - held)
+            base = values / (1 + np.exp(-values))
+            base_weight, spline_weight = layer.base_weight[j, i].item(), layer.spline_weight[j, i].item()
+            expected[:, j] += base_weight * base + spline_weight * curve
+    assert np.abs(layer(x).detach().numpy() - expected).max() < 1e-8
+    curves = layer.edge_curves(x.T.contiguous())
+    assert torch.allclose(curves.sum(1).T, layer(x), atol=1e-10)
+
+
+def test_value_and_slope_go_on_across_the_ends_of_the_grid(generator):
+    layer = shaken(KANLayer(1, 1), generator)
+    knots = layer.knots().detach()[0]
+    for end in (knots[3], knots[-4]):
+        # Straight outside, so the value just outside is value + slope * step up to curvature inside.
+        for step in (1e-4, 1e-5):
+            x = torch.stack([end - step, end, end + step]).view(3, 1).requires_grad_()
+            y = layer(x)
+            slope = torch.autograd.grad(y.sum(), x)[0][:, 0]
+            y = y.detach()
+            assert abs(float(y[2] - y[0])) < 2 * step * float(slope.abs().max()) + 1e-9
+            assert float((slope[2] - slope[0]).abs()) < 200 * step
+    far = torch.tensor([[50.0]], dtype=torch.float64, requires_grad=True)
+    spline_part = layer(far) - layer.base_weight * torch.nn.functional.silu(far)
+    assert float(torch.autograd.grad(spline_part.sum(), far)[0].abs()) > 1e-3, "no dead zone outside the grid"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_knots_stay_sorted_under_a_thousand_hostile_gradients(dtype, generator):
+    knots = Knots(torch.linspace(-1, 1, 12).expand(4, -1)).to(dtype)
+    optimizer = torch.optim.SGD(knots.parameters(), lr=10.0)
+    for _ in range(1000):
+        optimizer.zero_grad()
+        push = 100 * torch.randn(4, 12, dtype=dtype, generator=generator)
+        (knots() * push).sum().backward()
+        optimizer.step()
+        spacing = knots().diff(dim=1)
+        assert bool((spacing >= knots.min_spacing).all())
+    assert float(knots.logit.detach().abs().max()) > 10, "the gradients were not hostile"
+
+
+@pytest.mark.parametrize("extension", ["linear", "zero"])
+@pytest.mark.parametrize("more", [6, 10, 13])
+def test_refining_keeps_the_function(extension, more, generator):
+    kan = shaken(KAN([3, 4, 2], num_intervals=5, extension=extension), generator)
+    x = 4 * torch.randn(200, 3, dtype=torch.float64, generator=generator)
+    before = kan(x).detach()
+    kan.refine(more)
+    assert kan.layers[0].num_intervals == more
+    assert (kan(x) - before).abs().max() < 1e-9
+    with pytest.raises(ConfigError, match="at least the present"):
+        kan.refine(more - 1)
+
+
+def test_fitting_the_grid_puts_knots_where_samples_are_and_keeps_values_there(generator):
+    kan = KAN([2, 3]).double()
+    x = torch.randn(4000, 2, dtype=torch.float64, generator=generator) * torch.tensor([0.1, 30.0])
+    x = x + torch.tensor([5.0, -100.0])
+    kan.fit_grid(x)
+    knots = kan.layers[0].knots().detach()
+    inner = knots[:, 3:-3]
+    assert torch.all(inner[:, 0] <= x.amin(0) + 1e-6)
+    assert torch.all(inner[:, -1] >= x.amax(0) - 1e-6)
+    for i in range(2):
+        share = torch.bucketize(x[:, i].contiguous(), inner[i]).bincount(minlength=7)[1:-1] / 4000
+        assert float(share.min()) > 0.1, "quantile knots hold a fair share of samples each"
+    # Within a smooth target's reach a second fit to the same data changes nothing much.
+    before = kan(x).detach()
+    kan.fit_grid(x)
+    assert (kan(x) - before).abs().max() < 1e-6 * before.abs().max()
+
+
+def test_an_input_that_never_varies_still_gets_a_grid():
+    kan = KAN([2, 3])
+    kan.fit_grid(torch.tensor([[1.0, 7.0]]).expand(10, 2))
+    assert torch.isfinite(kan(torch.tensor([[1.0, 7.0], [2.0, 8.0]]))).all()
+    assert bool((kan.layers[0].knots().diff(dim=1) > 0).all())
+
+
+def test_lemma_bounds_every_edge_slope(generator):
+    layer = shaken(KANLayer(4, 3), generator)
+    points = torch.linspace(-4, 4, 20001, dtype=torch.float64).expand(4, -1)
+    slopes = layer.edge_curves(points).diff(dim=2) / (points[0, 1] - points[0, 0])
+    bounds = layer.lipschitz_bounds()
+    assert torch.all(slopes.abs().amax(2) <= bounds)
+    x = torch.linspace(2.3, 2.5, 100001, dtype=torch.float64, requires_grad=True)
+    steepest = torch.autograd.grad(torch.nn.functional.silu(x).sum(), x)[0].max()
+    assert 0 <= SILU_LIPSCHITZ - float(steepest) < 1e-9
+
+
+def test_a_kan_learns_a_function_of_two_variables(generator):
+    torch.manual_seed(1)
+    kan = KAN([2, 5, 1], num_intervals=8, grid_range=(-2.0, 2.0)).double()
+    x = 2 * torch.rand(1000, 2, dtype=torch.float64, generator=generator) - 1
+    y = torch.exp(torch.sin(np.pi * x[:, :1]) + x[:, 1:] ** 2)
+    kan.fit_grid(x)
+    optimizer = torch.optim.LBFGS(kan.parameters(), max_iter=400, line_search_fn="strong_wolfe")
+
+    def loss():
+        optimizer.zero_grad()
+        value = (kan(x) - y).square().mean()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    test = 2 * torch.rand(512, 2, dtype=torch.float64, generator=generator) - 1
+    truth = torch.exp(torch.sin(np.pi * test[:, :1]) + test[:, 1:] ** 2)
+    error = (kan(test) - truth).square().mean().sqrt() / truth.std()
+    assert error.item() < 0.02
+
+
+def test_wrong_shapes_and_sizes_are_refused():
+    with pytest.raises(ShapeError, match=r"takes \(batch, 2\), got \(5, 3\)"):
+        KAN([2, 3])(torch.zeros(5, 3))
+    with pytest.raises(ConfigError, match="at least an input and an output"):
+        KAN([2])
+    with pytest.raises(ConfigError, match="order >= 1"):
+        KANLayer(1, 1, spline_order=0)
