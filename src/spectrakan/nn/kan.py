@@ -81,7 +81,7 @@ class KANLayer(nn.Module):
         local = bspline.local_basis(held, knots, interval, order, beyond=x - held)
         places = interval[:, None] + torch.arange(-order, 1, device=x.device)[:, None]
         empty = x.new_zeros(self.in_features, self.num_intervals + order, x.shape[1])
-        return empty.scatter(1, places, torch.stack(local, dim=1))
+        return empty.scatter(1, places, local)
 
     @torch.no_grad()
     def edge_curves(self, points: Tensor) -> Tensor:
