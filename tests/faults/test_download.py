@@ -180,9 +180,7 @@ def test_a_full_disk_is_noticed_before_the_first_byte(
 
 
 @pytest.mark.parametrize(("status", "requests"), [(404, 1), (503, 3)])
-def test_a_refusal_is_final_and_an_overload_is_not(
-    archive: Archive, tmp_path: Path, status: int, requests: int
-):
+def test_a_refusal_is_final_and_an_overload_is_not(archive: Archive, tmp_path: Path, status: int, requests: int):
     archive.status = status
     with pytest.raises(DataFormatError, match=f"stopped after 0 bytes: HTTP Error {status}"):
         fetch(archive, tmp_path, attempts=3)

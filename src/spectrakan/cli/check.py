@@ -104,9 +104,7 @@ def _layout(layout: dict[str, Any]) -> list[str]:
     if layout["params"]:
         lines.append(f"params    {', '.join(layout['params'])}")
     if layout["constants"]:
-        lines.append(
-            f"constants {', '.join(f'{name} {value:g}' for name, value in layout['constants'].items())}"
-        )
+        lines.append(f"constants {', '.join(f'{name} {value:g}' for name, value in layout['constants'].items())}")
     return lines
 
 

@@ -50,8 +50,6 @@ def generate(
         raise ConfigError(f"cannot write '{path}'; its name must end in one of {', '.join(WRITERS)}")
     params = apply_overrides({}, parameters or [])
     with progress_bar(f"solving {task}") as progress:
-        made = generate_lazily(
-            task, num_samples, resolution, seed, frames=frames, params=params, progress=progress
-        )
+        made = generate_lazily(task, num_samples, resolution, seed, frames=frames, params=params, progress=progress)
         write_dataset(path, made, dtype=np.float64 if double else np.float32)
     print(f"{path}: {num_samples} samples of {task}, {path.stat().st_size / 1e6:.1f} MB")

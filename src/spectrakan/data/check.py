@@ -47,9 +47,7 @@ class Health:
         return asdict(self)
 
 
-def check_dataset(
-    trajectories: Trajectories, split: Split | None = None, progress: Progress | None = None
-) -> Health:
+def check_dataset(trajectories: Trajectories, split: Split | None = None, progress: Progress | None = None) -> Health:
     """Read a whole set and tell what is wrong with it.
 
     Without `split`, leakage is reported for the customary one, in which the first tenth of the samples tests
@@ -93,9 +91,7 @@ def find_leakage(groups: Sequence[Sequence[int]], split: Split | None = None) ->
                 f"the split names sample {max(later | train)}, the set ends at {total - 1}; "
                 "it belongs to another file"
             )
-    copied = sorted(
-        index for group in groups if not train.isdisjoint(group) for index in group if index in later
-    )
+    copied = sorted(index for group in groups if not train.isdisjoint(group) for index in group if index in later)
     name = "first tenth tests, rest trains" if split is None else "as recorded"
     return Leakage(split=name, tested=len(later), copied=tuple(copied))
 
@@ -138,9 +134,7 @@ def _problems(surveys: Sequence[Survey], bad: int, leakage: Leakage | None) -> t
 def _warnings(
     trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage, equation: EquationCheck
 ) -> tuple[str, ...]:
-    warnings = [
-        f"field '{entry.field.name}' is {entry.minimum:g} everywhere" for entry in ranges if entry.constant
-    ]
+    warnings = [f"field '{entry.field.name}' is {entry.minimum:g} everywhere" for entry in ranges if entry.constant]
     warnings += [
         f"field '{entry.field.name}' should be positive but reaches {entry.minimum:g}"
         for entry in ranges

@@ -81,9 +81,7 @@ def _entry(name: str, catalog: Mapping[str, PublishedFile]) -> PublishedFile:
         raise ConfigError(f"no published file '{name}'{nearest(name, catalog)}")
     entry = catalog[name]
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", entry.name):
-        raise ConfigError(
-            f"'{entry.name}' is not a plain file name; it could leave the folder, so it is refused"
-        )
+        raise ConfigError(f"'{entry.name}' is not a plain file name; it could leave the folder, so it is refused")
     return entry
 
 

@@ -118,9 +118,7 @@ def _unexplained(equation: Equation, frames: Tensor, times: list[float], paramet
     return float(np.median(shares)) if shares else float("nan")
 
 
-def _parameters(
-    equation: Equation, trajectories: Trajectories, sample: int, choices: Mapping[str, Any]
-) -> Any:
+def _parameters(equation: Equation, trajectories: Trajectories, sample: int, choices: Mapping[str, Any]) -> Any:
     """The equation's parameters as far as the set tells them."""
     numbers: dict[str, Any] = dict(trajectories.constants)
     if trajectories.grid.boundary:

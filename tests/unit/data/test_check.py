@@ -155,9 +155,7 @@ def test_frames_of_a_solver_explain_each_other_and_frames_of_another_physics_do_
 
 
 def test_parameters_and_boundary_of_the_set_are_used():
-    made = generate(
-        "shallow_water2d", 2, resolution=12, frames=5, params={"gravity": 3.0, "boundary": "wall"}
-    )
+    made = generate("shallow_water2d", 2, resolution=12, frames=5, params={"gravity": 3.0, "boundary": "wall"})
     right = check_dataset(made).equation.unexplained
     wrong = check_dataset(replace(made, constants={"gravity": 1.0})).equation.unexplained
     assert right is not None

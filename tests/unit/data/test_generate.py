@@ -23,9 +23,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("task", SMALL)
-def test_a_sample_does_not_depend_on_how_many_or_how_they_are_made(
-    task: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_sample_does_not_depend_on_how_many_or_how_they_are_made(task: str, monkeypatch: pytest.MonkeyPatch):
     whole = generate(task, 5, seed=3, **SMALL[task])
     few = generate(task, 2, seed=3, **SMALL[task])
     monkeypatch.setattr(module, "CHUNK_VALUES", 1)
@@ -109,9 +107,7 @@ def _seed(seed: int, number: int) -> int:
 
 def test_lazy_samples_are_made_when_read():
     made: list[tuple[int, int]] = []
-    lazy = generate_lazily(
-        "darcy2d", 1000, resolution=8, progress=lambda done, total: made.append((done, total))
-    )
+    lazy = generate_lazily("darcy2d", 1000, resolution=8, progress=lambda done, total: made.append((done, total)))
     held = generate("darcy2d", 5, resolution=8)
     assert made == []
     np.testing.assert_allclose(lazy.values[4], held.values[4], rtol=1e-12)
