@@ -174,7 +174,7 @@ def test_a_full_disk_is_noticed_before_the_first_byte(
 ):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(10**9, 10**9, 10**6))
-    with pytest.raises(ConfigError, match=r"needs 0\.0 GB more.*0\.0 GB free"):
+    with pytest.raises(ConfigError, match=r"needs 0\.00315 GB.*has 0\.001 GB free"):
         fetch(archive, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

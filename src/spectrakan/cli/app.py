@@ -47,9 +47,9 @@ def _program() -> None:
 
 
 def main() -> None:
-    """Run the command line; a user's mistake ends in one line and exit code 2, never in a traceback."""
+    """Run the command line; a mistake, a full disk or a closed folder is one line and exit code 2, no traceback."""
     try:
         build_app()()
-    except SpectraKANError as problem:
+    except (SpectraKANError, OSError) as problem:
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {problem}", markup=False)
         sys.exit(2)

@@ -19,8 +19,8 @@ from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Trajectories
 from spectrakan.pde.equation import Equation
 
-CHUNK_VALUES = 2**22
-"""Numbers that are solved for at a time: 32 MB in float64."""
+CHUNK_VALUES = 2**24
+"""Numbers that are solved for at a time: 128 MB in float64."""
 
 
 def generate(
