@@ -50,7 +50,7 @@ class DataSettings:
     horizon: Count | None = None
     """Frames that are predicted and scored."""
     observed_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Share of the cells of each trajectory's targets that the loss sees."""
+    """Share of the cells of each trajectory's targets that the loss sees; units still come from all cells."""
     log_positive: bool = False
     """Whether fields that cannot be zero or below are scaled by their logarithm."""
     memory_gigabytes: Annotated[float, Field(ge=0.0)] = 4.0
