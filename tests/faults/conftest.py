@@ -45,9 +45,7 @@ def _pdebench(folder: Path) -> list[Path]:
         "Darcy.hdf5": {"tensor": rng.standard_normal((4, 1, 16, 12)), "nu": rng.standard_normal((4, 16, 12))},
     }
     for dims, names in enumerate((["Vx"], ["Vx", "Vy"], ["Vx", "Vy", "Vz"]), start=1):
-        arrays = {
-            name: rng.standard_normal((2, 3, *(16, 12, 6)[:dims])) for name in ["density", "pressure", *names]
-        }
+        arrays = {name: rng.standard_normal((2, 3, *(16, 12, 6)[:dims])) for name in ["density", "pressure", *names]}
         sets[f"{dims}D_CFD_periodic.hdf5"] = arrays
     for name, arrays in sets.items():
         dims = 2 if "nu" in arrays else next(iter(arrays.values())).ndim - 2

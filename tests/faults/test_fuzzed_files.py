@@ -14,7 +14,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-import pytest
 
 SECONDS_A_FILE = 20.0
 CHECKED = {"native.h5", "steady.h5", "own.npz", "plain.npz", "packed.npz", "pair.pt"}
@@ -103,9 +102,7 @@ def damage_arrays(path: Path, rng: np.random.Generator) -> str:
     else:
         arrays = {}
         with h5py.File(path) as file:
-            file.visititems(
-                lambda key, item: arrays.update({key: item[...]} if hasattr(item, "shape") else {})
-            )
+            file.visititems(lambda key, item: arrays.update({key: item[...]} if hasattr(item, "shape") else {}))
     names = sorted(arrays)
     name = names[rng.integers(len(names))]
     how, new = _changed_array(arrays[name], rng)
@@ -144,9 +141,7 @@ def damaged_copies(sound: list[Path], folder: Path, count: int) -> Iterator[tupl
     for number in range(count):
         rng = np.random.default_rng(number)
         original = sound[number % len(sound)]
-        ending = (
-            original.suffix if rng.random() < 0.9 else str(rng.choice([".h5", ".nc", ".npz", ".pt", ".mat"]))
-        )
+        ending = original.suffix if rng.random() < 0.9 else str(rng.choice([".h5", ".nc", ".npz", ".pt", ".mat"]))
         copy = folder / f"{number:04d}" / f"{original.stem}{ending}"
         copy.parent.mkdir()
         shutil.copytree(original, copy) if original.is_dir() else shutil.copy(original, copy)
@@ -213,15 +208,8 @@ def fuzz(sound: list[Path], folder: Path, count: int) -> Counter[str]:
     return words
 
 
-def test_a_hundred_damaged_files(sound_files: list[Path], tmp_path: Path):
-    words = fuzz(sound_files, tmp_path, 100)
-    assert words.total() == 100
-    assert words["refused"] > 40
-
-
-@pytest.mark.slow
 def test_a_thousand_damaged_files(sound_files: list[Path], tmp_path: Path):
     words = fuzz(sound_files, tmp_path, 1000)
-    print(dict(words))
     assert words.total() == 1000
-    assert words["refused"] > 400
+    assert words["refused"] > 500
+    assert words["loaded unchanged"] > 50, "damage that hurts nothing is no reason to refuse a file"

@@ -99,6 +99,25 @@ def test_zarr_stores_with_a_pickle_codec(tmp_path: Path, marker: Path, place: st
     assert not marker.exists()
 
 
+def test_zarr_stores_that_hide_the_codec_in_a_second_copy_of_their_metadata(tmp_path: Path, marker: Path):
+    store = tmp_path / "set.zarr"
+    values = np.random.default_rng(0).standard_normal((2, 3, 4, 1))
+    zarr.open_group(store, mode="w", zarr_format=2).create_array("values", data=values, compressors=None)
+    harmless = {name: json.loads((store / name).read_text()) for name in (".zgroup", "values/.zarray")}
+    hidden = {"dtype": "|O", "fill_value": None, "filters": [{"id": "pickle", "protocol": 5}]}
+    entries = {**harmless, "values/.zarray": harmless["values/.zarray"] | hidden}
+    copy = {"zarr_consolidated_format": 1, "metadata": entries}
+    (store / ".zmetadata").write_text(json.dumps(copy))
+    np.testing.assert_array_equal(np.asarray(load_dataset(store).values), values)
+    assert not marker.exists()
+
+
+def test_a_text_that_speaks_of_pickles_is_harmless(tmp_path: Path):
+    group = zarr.open_group(tmp_path / "set.zarr", mode="w", attributes={"note": "pickle", "id": "pickle"})
+    group.create_array("values", data=np.ones((2, 3, 4, 1)))
+    assert load_dataset(tmp_path / "set.zarr").values.shape == (2, 3, 4, 1)
+
+
 def test_mapping_with_a_yaml_object(tmp_path: Path, marker: Path):
     np.savez(tmp_path / "set.npz", field=np.zeros((2, 3, 4)))
     (tmp_path / "map.yaml").write_text(f"values: !!python/object/apply:os.mkdir ['{marker}']\n")

@@ -82,9 +82,7 @@ def test_strided_parts_that_fit_are_held_and_larger_ones_are_not(tmp_path: Path)
 
 @pytest.mark.parametrize("ending", [".h5", ".nc"])
 @pytest.mark.usefixtures("small_limit")
-def test_lazy_and_held_sets_are_equal(
-    tmp_path: Path, in_time: Make, assert_same: Callable[..., None], ending: str
-):
+def test_lazy_and_held_sets_are_equal(tmp_path: Path, in_time: Make, assert_same: Callable[..., None], ending: str):
     written = in_time()
     found = load_dataset(write_dataset(tmp_path / f"set{ending}", written))
     assert isinstance(found.values, LazyArray)

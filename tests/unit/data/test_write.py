@@ -76,9 +76,7 @@ def test_a_large_set_is_streamed_in_blocks(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_failed_write_leaves_what_was_there(
-    tmp_path: Path, steady: Trajectories, assert_same: Same, ending: str
-):
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path, steady: Trajectories, assert_same: Same, ending: str):
     path = write_dataset(tmp_path / f"set{ending}", steady)
 
     class Broken(HeldSource):
@@ -115,9 +113,7 @@ def test_unknown_endings_and_empty_sets_are_refused(tmp_path: Path, steady: Traj
 
 def test_truth_values_become_zero_and_one(tmp_path: Path):
     values = np.array([[[[True], [False], [True]]]])
-    mask = Trajectories(
-        values=values, grid=Grid.uniform((3,)), times=np.zeros(1), fields=(FieldSpec("land"),)
-    )
+    mask = Trajectories(values=values, grid=Grid.uniform((3,)), times=np.zeros(1), fields=(FieldSpec("land"),))
     for ending in ENDINGS:
         found = load_dataset(write_dataset(tmp_path / f"set{ending}", mask))
         assert found.values[0, 0, :, 0].tolist() == [1, 0, 1], ending

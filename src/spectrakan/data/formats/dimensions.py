@@ -43,9 +43,7 @@ def read(container: Container) -> Trajectories:
         if set(container.dims[name]) != set(dims):
             found = f"({', '.join(container.dims[name])})"
             remedy = "say by a mapping which arrays to take"
-            raise mismatch(
-                container.path, name, f"the axes ({', '.join(dims)}) of '{names[0]}'", found, remedy
-            )
+            raise mismatch(container.path, name, f"the axes ({', '.join(dims)}) of '{names[0]}'", found, remedy)
     space = _space(container, dims)
     if not 1 <= len(space) <= 3:
         raise mismatch(container.path, names[0], "1 to 3 axes of space", f"axes ({', '.join(dims)})")
@@ -108,9 +106,7 @@ def _boundary(container: Container, space: Sequence[str]) -> tuple[Boundary, ...
         return ()
     longitude = container.vector(space[1])
     step = np.diff(longitude)
-    round_globe = (
-        len(step) > 0 and abs(abs(longitude[-1] - longitude[0]) + abs(step[0]) - 360) < abs(step[0]) / 2
-    )
+    round_globe = len(step) > 0 and abs(abs(longitude[-1] - longitude[0]) + abs(step[0]) - 360) < abs(step[0]) / 2
     return ("wall", "periodic") if round_globe else ()
 
 

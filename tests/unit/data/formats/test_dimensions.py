@@ -34,9 +34,7 @@ def test_stored_reanalysis(reference_data: Path):
 
 @pytest.mark.parametrize("engine", ["scipy", "h5netcdf"])
 @pytest.mark.parametrize("lazy", [False, True])
-def test_global_fields_in_any_order_of_axes(
-    tmp_path: Path, engine: str, lazy: bool, monkeypatch: pytest.MonkeyPatch
-):
+def test_global_fields_in_any_order_of_axes(tmp_path: Path, engine: str, lazy: bool, monkeypatch: pytest.MonkeyPatch):
     air = RNG.standard_normal((8, 4, 3)).astype(np.float32)  # longitude, latitude, time
     pres = RNG.standard_normal((3, 4, 8)).astype(np.float32)
     data = xarray.Dataset(
@@ -69,9 +67,7 @@ def test_global_fields_in_any_order_of_axes(
 def test_missing_values_become_nan(tmp_path: Path):
     data = xarray.Dataset({"u": (("member", "t", "x"), RNG.standard_normal((2, 3, 4)))})
     data["u"][1, 2, 3] = np.nan
-    data.to_netcdf(
-        tmp_path / "set.nc", encoding={"u": {"dtype": "i2", "scale_factor": 0.001, "_FillValue": -99}}
-    )
+    data.to_netcdf(tmp_path / "set.nc", encoding={"u": {"dtype": "i2", "scale_factor": 0.001, "_FillValue": -99}})
     values = np.asarray(load_dataset(tmp_path / "set.nc").values)
     assert np.argwhere(np.isnan(values)).tolist() == [[1, 2, 3, 0]]
     np.testing.assert_allclose(values[0, ..., 0], data["u"][0], atol=6e-4)

@@ -92,9 +92,7 @@ def test_patterns_take_groups_as_samples(tmp_path: Path):
 def test_any_container_can_be_mapped(tmp_path: Path):
     np.savez(tmp_path / "set.npz", p=HEIGHT)
     axes = ["y", "sample", "x", "time"]
-    found = load_dataset(
-        tmp_path / "set.npz", mapping={"values": [{"array": "p", "axes": axes, "fields": ["p"]}]}
-    )
+    found = load_dataset(tmp_path / "set.npz", mapping={"values": [{"array": "p", "axes": axes, "fields": ["p"]}]})
     np.testing.assert_array_equal(np.asarray(found.values)[..., 0], HEIGHT.transpose(1, 3, 2, 0))
 
 

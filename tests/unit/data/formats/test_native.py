@@ -59,9 +59,7 @@ def test_the_written_layout_is_the_documented_one(path: Path, in_time: Make):
         ({"param_names": ["Re"]}, "contradict each other: params"),
     ],
 )
-def test_a_schema_that_contradicts_the_arrays_is_refused(
-    path: Path, changes: dict[str, object], message: str
-):
+def test_a_schema_that_contradicts_the_arrays_is_refused(path: Path, changes: dict[str, object], message: str):
     change_schema(path, **changes)
     with pytest.raises(DataFormatError, match=message):
         load_dataset(path)

@@ -17,9 +17,7 @@ VALUES = np.random.default_rng(0).standard_normal((3, 4, 6, 5, 2))
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("offset", [0, 7])
-def test_large_plain_members_are_mapped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, offset: int
-):
+def test_large_plain_members_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, offset: int):
     monkeypatch.setattr("spectrakan.data.formats.npz.HELD_BYTES", 100)
     first = np.zeros(offset, np.uint8)
     np.savez(tmp_path / "set.npz", first=first, values=np.asarray(VALUES, order=order))  # type: ignore[call-overload]
@@ -60,7 +58,5 @@ def test_unused_objects_do_no_harm_and_used_ones_are_refused(tmp_path: Path):
     np.savez(tmp_path / "set.npz", values=VALUES, note=note)
     np.testing.assert_array_equal(np.asarray(load_dataset(tmp_path / "set.npz").values), VALUES)
     np.savez(tmp_path / "bad.npz", values=note)
-    with pytest.raises(
-        DataFormatError, match="'values': expected an array of real numbers, found type object"
-    ):
+    with pytest.raises(DataFormatError, match="'values': expected an array of real numbers, found type object"):
         load_dataset(tmp_path / "bad.npz")

@@ -206,9 +206,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, np.ndarray
 
 def test_flow_arrays_must_agree(tmp_path: Path):
     arrays = {"density": numbers(2, 3, 8), "pressure": numbers(2, 3, 8), "Vx": numbers(2, 3, 9)}
-    with pytest.raises(
-        DataFormatError, match=r"'Vx': expected density's shape \(2, 3, 8\), found \(2, 3, 9\)"
-    ):
+    with pytest.raises(DataFormatError, match=r"'Vx': expected density's shape \(2, 3, 8\), found \(2, 3, 9\)"):
         load_dataset(write(tmp_path / "bad.hdf5", arrays))
     plane = {name: numbers(2, 3, 8, 8) for name in ("density", "pressure", "Vx")}
     with pytest.raises(DataFormatError, match="no array 'Vy'; did you mean 'Vx'"):

@@ -54,9 +54,7 @@ def test_steady_values_with_inputs(tmp_path: Path):
         ({}, "no arrays"),
     ],
 )
-def test_what_cannot_be_taken_for_granted_is_refused(
-    tmp_path: Path, arrays: dict[str, np.ndarray], message: str
-):
+def test_what_cannot_be_taken_for_granted_is_refused(tmp_path: Path, arrays: dict[str, np.ndarray], message: str):
     np.savez(tmp_path / "set.npz", **arrays)
     with pytest.raises(DataFormatError, match=message):
         load_dataset(tmp_path / "set.npz")

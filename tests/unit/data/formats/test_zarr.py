@@ -38,9 +38,7 @@ def test_named_axes(tmp_path: Path, version: Literal[2, 3]):
     rng = np.random.default_rng(0)
     wind = rng.standard_normal((4, 2, 6, 5))
     axes = ("time", "member", "y", "x")
-    data = xarray.Dataset(
-        {"wind": (axes, wind, {"units": "m/s"})}, coords={"x": np.arange(5.0), "y": np.arange(6.0)}
-    )
+    data = xarray.Dataset({"wind": (axes, wind, {"units": "m/s"})}, coords={"x": np.arange(5.0), "y": np.arange(6.0)})
     data.to_zarr(tmp_path / "set.zarr", zarr_format=version, consolidated=False)
     found = load_dataset(tmp_path / "set.zarr")
     np.testing.assert_array_equal(np.asarray(found.values), wind.transpose(1, 0, 2, 3)[..., None])
