@@ -17,6 +17,8 @@ from spectrakan.numerics.finite_volume import mc_slope, pad_ghost_cells
 from spectrakan.numerics.tridiagonal import factor_ring, levels_needed, solve_ring
 from spectrakan.pde.euler_flux import hllc_flux, sound_speed, to_primitive
 
+_SUBSTEPS = 4
+"""Steps of equal size between two looks at the fastest wave."""
 _FACE_SHARE = 0.1
 """Density and pressure at a face never fall below this share of the cell's."""
 _COUPLING = 1e-11
@@ -40,16 +42,24 @@ class GasScheme:
     courant: float
 
     def stable_step(self, state: Tensor) -> Tensor:
-        """Time in which the fastest wave of a sample crosses `courant` cells: `(samples,)`."""
+        """Time of `_SUBSTEPS` steps that take the fastest wave `courant` cells far each: `(samples,)`."""
         primitive = to_primitive(state, self.gamma)
         fastest = sound_speed(primitive, self.gamma).add_(primitive[1].abs()).amax(0)
-        return self.courant * self.cell_width / fastest
+        return _SUBSTEPS * self.courant * self.cell_width / fastest
 
     def take_step(self, state: Tensor, step: Tensor) -> Tensor:
-        """Strang splitting V(dt/2) H(dt) V(dt/2) with a step `(samples,)` for each sample."""
-        if self.viscosity == 0.0:
-            return self.transport(state, step)
-        return self.diffuse(self.transport(self.diffuse(state, 0.5 * step), step), 0.5 * step)
+        """Strang splitting V(h/2) H(h) V(h) ... V(h) H(h) V(h/2) in `_SUBSTEPS` steps h, inner halves joined.
+
+        `step` `(samples,)` is the time of all of them together, for each sample its own.
+        """
+        short = step / _SUBSTEPS
+        if self.viscosity > 0.0:
+            state = self.diffuse(state, 0.5 * short)
+        for index in range(_SUBSTEPS):
+            state = self.transport(state, short)
+            if self.viscosity > 0.0:
+                state = self.diffuse(state, short if index + 1 < _SUBSTEPS else 0.5 * short)
+        return state
 
     def transport(self, state: Tensor, step: Tensor, halvings: int = 0) -> Tensor:
         """The inviscid part; cells that would lose their positivity are done again at first order.
@@ -60,13 +70,13 @@ class GasScheme:
         moved = self._transport(state, step, None)
         keep = torch.ones_like(state[0])
         for _ in range(_REPAIRS):
-            positive = _is_positive(moved)
-            if bool(positive.all()):
+            if _all_positive(moved):
                 return moved
+            positive = (moved[0] > 0.0) & (_internal_energy(moved) > 0.0)
             around = pad_ghost_cells(positive.to(state.dtype), 0, self.boundary)
             keep.mul_(around[:-2]).mul_(around[1:-1]).mul_(around[2:])
             moved = self._transport(state, step, keep)
-        if bool(_is_positive(moved).all()):
+        if _all_positive(moved):
             return moved
         if halvings == _HALVINGS:
             raise SpectraKANError(
@@ -132,7 +142,11 @@ class GasScheme:
         return result
 
 
-def _is_positive(state: Tensor) -> Tensor:
-    """Where density and internal energy are positive, rho > 0 and rho E > m^2 / 2: `(cells, samples)`."""
-    density, momentum, energy = state.unbind(0)
-    return (density > 0.0).logical_and_((density * energy).addcmul_(momentum, momentum, value=-0.5) > 0.0)
+def _internal_energy(state: Tensor) -> Tensor:
+    """Density times internal energy, rho E - m^2 / 2, which has the sign of the pressure."""
+    return (state[0] * state[2]).addcmul_(state[1], state[1], value=-0.5)
+
+
+def _all_positive(state: Tensor) -> bool:
+    """Whether density and pressure are positive everywhere; NaN is not."""
+    return float(state[0].amin()) > 0.0 and float(_internal_energy(state).amin()) > 0.0
