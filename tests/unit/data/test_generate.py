@@ -114,6 +114,7 @@ def test_lazy_samples_are_made_when_read():
     np.testing.assert_allclose(lazy.values[1:4, 0, 2], held.values[1:4, 0, 2], rtol=1e-12)
     np.testing.assert_allclose(lazy.values[-996], held.values[4], rtol=1e-12)
     np.testing.assert_allclose(lazy.values[0:5:2, 0], held.values[::2, 0], rtol=1e-12)
+    assert lazy.values[3:3, 0].shape == (0, 8, 8, 1)
     assert made[0] == (5, 1000)
     part = generate_lazily("darcy2d", 3, resolution=8)
     np.testing.assert_allclose(np.asarray(part.values, dtype=np.float32), held.values[:3], rtol=1e-6)
