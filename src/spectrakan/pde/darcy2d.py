@@ -58,6 +58,10 @@ class DarcyParameters:
             raise ConfigError(f"the tight part needs the lower permeability, got {self.low} >= {self.high}")
 
 
+AS_PDEBENCH = DarcyParameters(face_mean="arithmetic", wall="ghost")
+"""The discretisation behind PDEBench's stored pressures: they solve no other one, even to a percent."""
+
+
 def draw_coefficient(
     num_samples: int, shape: tuple[int, ...], parameters: DarcyParameters, generator: torch.Generator
 ) -> Tensor:
