@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,7 +24,7 @@ def samples_at_once(batch: Tensor, numbers_per_sample: int) -> int:
 
 
 def for_each_part(num_samples: int, at_once: int, work: Callable[[slice], None]) -> None:
-    """Call `work` on consecutive parts of `at_once` samples, on as many threads as torch has.
+    """Call `work` on consecutive parts of at most `at_once` samples, on as many threads as torch has.
 
     Threads with a part of their own meet only at the end. Threads that share every small operation, as
     torch's own do, meet thousands of times a second, and stand still whenever another program holds one core.
@@ -34,9 +35,12 @@ def for_each_part(num_samples: int, at_once: int, work: Callable[[slice], None])
     >>> seen.tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
-    parts = [slice(first, min(first + at_once, num_samples)) for first in range(0, num_samples, at_once)]
     available = torch.get_num_threads()
-    threads = min(available, MOST_THREADS, len(parts))
+    threads = max(1, min(available, MOST_THREADS, num_samples))
+    # As many parts as go evenly onto the threads, all of about one size.
+    rounds = max(1, math.ceil(num_samples / (at_once * threads)))
+    size = max(1, math.ceil(num_samples / (rounds * threads)))
+    parts = [slice(first, min(first + size, num_samples)) for first in range(0, num_samples, size)]
     if threads < 2:
         for part in parts:
             work(part)

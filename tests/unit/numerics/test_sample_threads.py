@@ -17,10 +17,18 @@ def two_threads():
 
 
 def test_every_sample_is_worked_on_once(two_threads: None):
-    for num_samples, at_once in ((0, 3), (1, 3), (7, 3), (9, 3)):
+    for num_samples, at_once in ((0, 3), (1, 3), (7, 3), (9, 3), (64, 9)):
         seen = torch.zeros(num_samples)
-        for_each_part(num_samples, at_once, lambda part, seen=seen: seen[part].add_(1))
+        sizes = []
+
+        def work(part: slice, seen: torch.Tensor = seen, sizes: list[int] = sizes) -> None:
+            seen[part].add_(1)
+            sizes.append(part.stop - part.start)
+
+        for_each_part(num_samples, at_once, work)
         assert seen.tolist() == [1.0] * num_samples
+        assert max(sizes, default=0) <= at_once
+    assert sizes == [8] * 8  # 64 samples go evenly onto two threads
 
 
 def test_parts_run_beside_each_other_with_one_thread_each(two_threads: None):
