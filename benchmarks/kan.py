@@ -7,7 +7,7 @@ import torch
 import spectrakan as sk
 from benchmarks.timing import interleaved
 
-WIDTHS = [30, 64, 64]
+WIDTHS = (30, 64, 64)
 
 
 def against_pykan(rounds: int) -> list[dict[str, object]]:
@@ -15,7 +15,7 @@ def against_pykan(rounds: int) -> list[dict[str, object]]:
     from kan import KAN as PyKAN  # noqa: N811
 
     ours = sk.nn.KAN(WIDTHS, spline_order=3, num_intervals=5)
-    peer = PyKAN(width=WIDTHS, grid=5, k=3, symbolic_enabled=False, auto_save=False, save_act=False)
+    peer = PyKAN(width=list(WIDTHS), grid=5, k=3, symbolic_enabled=False, auto_save=False, save_act=False)
     peer.speed()
     rows: list[dict[str, object]] = []
     for batch in (16, 256, 4096):

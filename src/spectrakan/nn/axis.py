@@ -57,6 +57,7 @@ class AxisTransform:
 
     `analysis` `(rows, n)`, `synthesis` `(n, rows)`: see `numerics.fourier`; `mean` `(rows,)` is the
     volume-weighted mean of each synthesis column, `weights` `(n,)` the volume share of each cell.
+    `one_mean` says that the first row alone has a mean, one: so it is for waves on equal cells.
     """
 
     analysis: Tensor
@@ -64,6 +65,7 @@ class AxisTransform:
     mean: Tensor
     weights: Tensor
     modes: int
+    one_mean: bool
 
 
 def axes_of(space: Sequence[int], grid: Grid | None, periodic: Sequence[bool]) -> tuple[Axis, ...]:
@@ -130,7 +132,8 @@ def _axis_transform(
         analysis, synthesis = transform_matrices(basis, count, axis.centres, axis.widths)
         mean = axis.weights @ synthesis
         kept = [part.to(dtype).to(device) for part in (analysis, synthesis, mean, axis.weights)]
-    return AxisTransform(kept[0].contiguous(), kept[1].contiguous(), kept[2], kept[3], count)
+    one_mean = axis.uniform and basis in ("fourier", "cosine")
+    return AxisTransform(kept[0].contiguous(), kept[1].contiguous(), kept[2], kept[3], count, one_mean)
 
 
 @lru_cache(maxsize=256)

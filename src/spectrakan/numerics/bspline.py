@@ -47,7 +47,17 @@ def local_basis(
     where knots are continued evenly; such entries are not part of the spline and are to be dropped.
     `beyond` adds that multiple of each function's slope at x: B(x) + beyond B'(x), the straight continuation.
     """
-    away = x[:, None] - _knots_around(knots, interval, order)  # x - t_{i-k+1}, .., x - t_{i+k}
+    return basis_from_knots(x, knots_around(knots, interval, order), beyond)
+
+
+def basis_from_knots(
+    x: Float[Tensor, "inputs batch"],
+    near: Float[Tensor, "inputs near batch"],
+    beyond: Float[Tensor, "inputs batch"] | None = None,
+) -> Float[Tensor, "inputs local batch"]:
+    """The same from the 2 order knots t_{i-k+1} .. t_{i+k} around each x."""
+    order = near.shape[1] // 2
+    away = x[:, None] - near
     basis = torch.ones_like(x)[:, None]
     for degree in range(1, order + 1):
         below, above = away[:, order - degree : order], away[:, order : order + degree]
@@ -71,7 +81,7 @@ def local_derivative(
     """Slopes of the same functions: B_r' = k B_r^{k-1}/(t_{r+k} - t_r) - k B_{r+1}^{k-1}/(t_{r+k+1} - t_{r+1})."""
     if order == 0:
         return torch.zeros_like(x)[:, None]
-    near = _knots_around(knots, interval, order)
+    near = knots_around(knots, interval, order)
     # Function j of the lower degree starts at t_{i-k+1+j} and spans k intervals.
     shares = order * local_basis(x, knots, interval, order - 1) / (near[:, order:] - near[:, :order])
     return torch.cat([-shares[:, :1], shares[:, :-1] - shares[:, 1:], shares[:, -1:]], dim=1)
@@ -108,7 +118,9 @@ def _evaluate(x: Tensor, knots: Tensor, order: int, *, derivative: bool) -> Tens
     return scatter_basis(local * inside[:, None], interval, knots.shape[-1] - order - 1)
 
 
-def _knots_around(knots: Tensor, interval: Tensor, order: int) -> Tensor:
+def knots_around(
+    knots: Float[Tensor, "inputs knots"], interval: Int[Tensor, "inputs batch"], order: int
+) -> Float[Tensor, "inputs near batch"]:
     """t_{i-order+1} .. t_{i+order} for each x, the knots continued evenly beyond their ends: (inputs, 2k, batch)."""
     steps = torch.arange(1, max(order, 1), device=knots.device, dtype=knots.dtype)
     before = knots[:, :1] - steps.flip(0) * (knots[:, 1:2] - knots[:, :1])
