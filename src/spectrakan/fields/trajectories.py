@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -65,6 +66,8 @@ class Trajectories:
     param_names: tuple[str, ...] = ()
     task: str = ""
     """Name of the task that the data belong to; empty when unknown."""
+    constants: Mapping[str, float] = field(default_factory=dict)
+    """Physical parameters that all samples share (viscosity, forcing), as far as they are known."""
 
     def __post_init__(self) -> None:
         space = self.grid.shape

@@ -1,0 +1,1 @@
+"""File formats: how bytes become arrays, and what the arrays mean."""

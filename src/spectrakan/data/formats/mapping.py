@@ -1,0 +1,186 @@
+"""A mapping says which array of a file is which field and which axis is what; it makes any file readable.
+
+Other layouts that go by names (plain arrays, named axes) are turned into a mapping too and read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from spectrakan.config import settings
+from spectrakan.data.axes import grid_around, increasing, stored_times, unit_times
+from spectrakan.data.container import Container
+from spectrakan.data.decoding import mismatch
+from spectrakan.data.lazy import LazyArray, Part
+from spectrakan.data.source import GroupedSource, Source
+from spectrakan.errors import ConfigError
+from spectrakan.fields import Boundary, FieldSpec, Grid, Trajectories
+
+SpaceAxis = Literal["x", "y", "z"]
+SPACE: tuple[SpaceAxis, ...] = get_args(SpaceAxis)
+Axis = Literal["sample", "time", "x", "y", "z", "channel", "drop"]
+
+
+@settings
+class MappedArray:
+    """One stored array and what it holds."""
+
+    array: str
+    """Name of the array; in a group `group/name`; with a `*` all that match are samples, sorted by name."""
+    axes: Annotated[tuple[Axis, ...], Field(min_length=1)]
+    """What each stored axis is, in stored order; `drop` for an axis of size one that means nothing."""
+    fields: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names of the fields: one, or one for each entry of the channel axis."""
+    units: tuple[str, ...] = ()
+    """Units of the fields, in the same order; empty when unknown."""
+    positive: tuple[str, ...] = ()
+    """Names of those fields that cannot be zero or below."""
+
+    def __post_init__(self) -> None:
+        repeated = [axis for axis in self.axes if axis != "drop" and self.axes.count(axis) > 1]
+        if repeated:
+            raise ConfigError(f"array '{self.array}': axis '{repeated[0]}' is named twice")
+        if "channel" not in self.axes and len(self.fields) != 1:
+            raise ConfigError(f"array '{self.array}' has no channel axis, so it holds one field, not {self.fields}")
+        if self.units and len(self.units) != len(self.fields):
+            raise ConfigError(f"array '{self.array}': {len(self.fields)} fields need as many units or none")
+        if unknown := set(self.positive) - set(self.fields):
+            raise ConfigError(f"array '{self.array}': positive names {sorted(unknown)}, not among its fields")
+
+    def specs(self) -> tuple[FieldSpec, ...]:
+        """The fields, as trajectories name them."""
+        units = self.units or ("",) * len(self.fields)
+        return tuple(
+            FieldSpec(name, unit, name in self.positive) for name, unit in zip(self.fields, units, strict=True)
+        )
+
+
+@settings
+class DataMapping:
+    """What the arrays of a foreign file mean."""
+
+    values: Annotated[tuple[MappedArray, ...], Field(min_length=1)]
+    """The solution; several arrays are stacked as channels."""
+    inputs: tuple[MappedArray, ...] = ()
+    """Input fields of a steady problem; empty where the input is an earlier state."""
+    coordinates: dict[SpaceAxis, str] = field(default_factory=dict)
+    """Array of cell centres along each axis; without them the domain is the unit box."""
+    times: str = ""
+    """Array of the times of the frames; without it frames are spread evenly over [0, 1]."""
+    params: dict[str, str] = field(default_factory=dict)
+    """Arrays with one number for each sample, by the name of the parameter."""
+    boundary: tuple[Boundary, ...] = ()
+    """What happens at the ends of each axis; empty when unknown."""
+    latitude: Literal["", "x", "y", "z"] = ""
+    """The axis that is a latitude in degrees, whose cells are weighted by the sine; empty when none is."""
+    task: str = ""
+    """Name of the task that the data belong to; empty when unknown."""
+
+    def __post_init__(self) -> None:
+        spaces = {frozenset(entry.axes) & set(SPACE) for entry in (*self.values, *self.inputs)}
+        allowed = [frozenset(SPACE[:dims]) for dims in (1, 2, 3)]
+        if len(spaces) != 1 or next(iter(spaces)) not in allowed:
+            found = " and ".join(str(sorted(space)) for space in spaces)
+            raise ConfigError(f"all mapped arrays need the same space axes, x or x, y or x, y, z; got {found}")
+        if self.coordinates and set(self.coordinates) != next(iter(spaces)):
+            raise ConfigError(f"coordinates must name all of {sorted(next(iter(spaces)))} or none")
+
+    @property
+    def space(self) -> tuple[SpaceAxis, ...]:
+        """Names of the space axes."""
+        return tuple(axis for axis in SPACE if axis in self.values[0].axes)
+
+
+def read(container: Container, mapping: DataMapping) -> Trajectories:
+    """The trajectories that a mapping finds in a file."""
+    values = _stack(container, mapping.values, mapping.space)
+    inputs = _stack(container, mapping.inputs, mapping.space) if mapping.inputs else None
+    samples, frames, *space, _ = values.shape
+    grid, flips = _grid(container, mapping, space)
+    turned = (slice(None), slice(None), *(slice(None, None, -1 if flip else 1) for flip in flips))
+    return Trajectories(
+        values=values.narrow(*turned),
+        grid=grid,
+        times=_times(container, mapping, frames),
+        fields=tuple(spec for entry in mapping.values for spec in entry.specs()),
+        inputs=None if inputs is None else inputs.narrow(*turned),
+        input_fields=tuple(spec for entry in mapping.inputs for spec in entry.specs()),
+        params=_params(container, mapping, samples),
+        param_names=tuple(mapping.params),
+        task=mapping.task,
+    )
+
+
+def _stack(container: Container, entries: Sequence[MappedArray], space: Sequence[str]) -> LazyArray:
+    parts: list[Part] = []
+    for entry in entries:
+        source, axes = _source(container, entry)
+        if len(source.shape) != len(axes):
+            raise mismatch(container.path, entry.array, f"axes ({', '.join(axes)})", f"shape {source.shape}")
+        for size, axis in zip(source.shape, axes, strict=True):
+            if axis == "drop" and size != 1:
+                raise mismatch(container.path, entry.array, "size 1 of an axis to drop", f"shape {source.shape}")
+        order = ("sample", "time", *space, "channel")
+        part = Part(source, tuple(axes.index(axis) if axis in axes else None for axis in order))
+        if part.shape[-1] != len(entry.fields):
+            expected = f"{len(entry.fields)} channels ({', '.join(entry.fields)})"
+            raise mismatch(container.path, entry.array, expected, f"{part.shape[-1]}")
+        if parts and part.shape[:-1] != parts[0].shape[:-1]:
+            expected = f"samples, time and space of '{entries[0].array}', {parts[0].shape[:-1]}"
+            raise mismatch(container.path, entry.array, expected, f"{part.shape[:-1]}")
+        parts.append(part)
+    return LazyArray.stack(parts)
+
+
+def _source(container: Container, entry: MappedArray) -> tuple[Source, tuple[str, ...]]:
+    if "*" not in entry.array:
+        return container.array(entry.array), entry.axes
+    names = sorted(name for name in container.arrays if fnmatchcase(name, entry.array))
+    if not names or "sample" in entry.axes:
+        found = f"none among {container.describe()}" if not names else "an axis 'sample' inside each"
+        raise mismatch(container.path, entry.array, "arrays of one sample each", found)
+    members = tuple(container.array(name) for name in names)
+    for name, member in zip(names, members, strict=True):
+        if member.shape != members[0].shape:
+            raise mismatch(container.path, name, f"shape {members[0].shape} as in {names[0]}", f"{member.shape}")
+    return GroupedSource(members), ("sample", *entry.axes)
+
+
+def _grid(container: Container, mapping: DataMapping, shape: Sequence[int]) -> tuple[Grid, tuple[bool, ...]]:
+    if mapping.boundary and len(mapping.boundary) != len(shape):
+        raise ConfigError(f"boundary names {len(mapping.boundary)} axes, the data have {len(shape)}")
+    if not mapping.coordinates:
+        return Grid.uniform(tuple(shape), boundary=mapping.boundary), (False,) * len(shape)
+    centres, flips = [], []
+    for axis, size in zip(mapping.space, shape, strict=True):
+        key = mapping.coordinates[axis]
+        stored, flip = increasing(container.vector(key))
+        if len(stored) != size:
+            raise mismatch(container.path, key, f"{size} cell centres along {axis}", f"{len(stored)}")
+        centres.append(stored)
+        flips.append(flip)
+    latitude = mapping.space.index(mapping.latitude) if mapping.latitude else None
+    return grid_around(centres, mapping.boundary, latitude=latitude), tuple(flips)
+
+
+def _times(container: Container, mapping: DataMapping, frames: int) -> npt.NDArray[np.float64]:
+    if not mapping.times:
+        return unit_times(frames)
+    return stored_times(container.path, mapping.times, container.vector(mapping.times), frames)
+
+
+def _params(container: Container, mapping: DataMapping, samples: int) -> npt.NDArray[np.float64] | None:
+    columns = []
+    for key in mapping.params.values():
+        column = container.vector(key)
+        if len(column) != samples:
+            raise mismatch(container.path, key, f"one number for each of {samples} samples", f"{len(column)}")
+        columns.append(column)
+    return np.stack(columns, axis=1) if columns else None

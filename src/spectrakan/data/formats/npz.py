@@ -1,0 +1,131 @@
+"""npz files as containers, and our own sets as npz. Nothing in them is ever unpickled.
+
+Members up to `HELD_BYTES` are read whole, which checks their CRC-32. Larger ones are mapped where they are
+stored plainly; compressed ones can only be read whole.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from spectrakan.data.container import Container
+from spectrakan.data.decoding import decoding, mismatch
+from spectrakan.data.draft import draft
+from spectrakan.data.formats import schema as own
+from spectrakan.data.formats.native import blocks, check_storable, named_fields
+from spectrakan.data.lazy import HELD_BYTES
+from spectrakan.data.source import Block, HeldSource, Source, Stamp, size_in_bytes
+from spectrakan.fields import Trajectories
+
+MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+"""How a zip file begins: with its first member, or with its end if it is empty."""
+_MOST_HEADER = 10_000
+"""NumPy's own limit on the text that describes an array."""
+
+
+@dataclass(frozen=True)
+class MappedSource:
+    """A plainly stored member of an npz file, mapped into memory while a block of it is read."""
+
+    path: Path
+    key: str
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Literal["C", "F"]
+    stamp: Stamp
+
+    def read(self, block: Block) -> npt.NDArray[Any]:
+        """A block; only its pages are touched."""
+        self.stamp.check(self.path)
+        with decoding(self.path, self.key, kind="npz"):
+            mapped = np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)
+            return np.array(mapped[block])
+
+
+def open_npz(path: Path) -> Container:
+    """The members of an npz file, by name without `.npy`."""
+    arrays: dict[str, Source] = {}
+    stamp = Stamp.of(path)
+    with decoding(path, kind="npz"), zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.filename.endswith(".npy"):
+                key = member.filename.removesuffix(".npy")
+                if key in arrays:
+                    raise mismatch(path, key, "one array of a name", "two")
+                arrays[key] = _member(path, stamp, archive, member)
+    return Container(path, "npz", arrays)
+
+
+def save_npz(path: Path, trajectories: Trajectories, dtype: Any = None) -> Path:
+    """Write a set as npz with the native names; fields are streamed, so a large set is never held whole."""
+    kind = None if dtype is None else np.dtype(dtype)
+    check_storable(trajectories)
+    text = own.to_text(own.describe(trajectories, kind))
+    with draft(path) as beside, zipfile.ZipFile(beside, "w") as archive:
+        for name, small in {own.SCHEMA: np.array(text), **own.small_arrays(trajectories)}.items():
+            with _new_member(archive, name) as member:
+                np.lib.format.write_array(member, small, allow_pickle=False)
+        for name, array in named_fields(trajectories):
+            stored = own.stored_type(array, kind)
+            with _new_member(archive, name) as member:
+                _write_header(member, tuple(array.shape), stored)
+                for _, block in blocks(array, stored):
+                    member.write(np.ascontiguousarray(block).tobytes())
+    return path
+
+
+def _member(path: Path, stamp: Stamp, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Source:
+    key = member.filename.removesuffix(".npy")
+    with decoding(path, key, kind="npz"), archive.open(member) as stream:
+        shape, fortran, dtype = _read_header(stream)
+        if dtype.hasobject:
+            # Its content would be a pickle; the name stays, so that an error can say what it is.
+            return HeldSource(np.empty((), object))
+        if size_in_bytes(shape, dtype) > member.file_size:
+            raise mismatch(path, key, f"{shape} numbers of type {dtype}", f"{member.file_size} bytes")
+        if size_in_bytes(shape, dtype) > HELD_BYTES and member.compress_type == zipfile.ZIP_STORED:
+            offset = _data_offset(path, member) + stream.tell()
+            return MappedSource(path, key, offset, shape, dtype, "F" if fortran else "C", stamp)
+    with decoding(path, key, kind="npz"), archive.open(member) as stream:
+        array = np.lib.format.read_array(stream, allow_pickle=False)
+        stream.read()  # to the end, where the checksum is compared
+        return HeldSource(np.asarray(array))
+
+
+def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = reader(stream, max_header_size=_MOST_HEADER)
+    return tuple(shape), bool(fortran), dtype
+
+
+def _write_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    description = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": shape,
+    }
+    np.lib.format.write_array_header_1_0(member, description)
+
+
+def _new_member(archive: zipfile.ZipFile, name: str) -> Any:
+    # A fixed date, so that equal sets make equal files.
+    info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+    return archive.open(info, "w", force_zip64=True)
+
+
+def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
+    """Where a member's bytes begin: after its local header, whose two lengths stand at bytes 26 to 29."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        header = file.read(30)
+        name, extra = struct.unpack("<HH", header[26:30])
+    return member.header_offset + 30 + int(name) + int(extra)

@@ -1,0 +1,220 @@
+"""An array `(samples, time, *space, channel)` that is read from a file where and when it is indexed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spectrakan.data.source import Source, size_in_bytes
+from spectrakan.errors import ShapeError
+
+HELD_BYTES = 2**28
+"""Arrays up to this size (256 MiB, after striding) are held in memory; larger ones stay in their file."""
+
+BLOCK_BYTES = 2**26
+"""Most that is read in one piece while a large array is copied (64 MiB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some channels of a lazy array: a stored array and where its axes go.
+
+    `axes[a]` is the stored axis that becomes axis a of `(samples, time, *space, channel)`, or None where the
+    stored array lacks it and it has size one. Stored axes that are not named must have size one.
+    """
+
+    source: Source
+    axes: tuple[int | None, ...]
+
+    def __post_init__(self) -> None:
+        named = [axis for axis in self.axes if axis is not None]
+        rest = set(range(len(self.source.shape))) - set(named)
+        fits = len(set(named)) == len(named) and all(axis < len(self.source.shape) for axis in named)
+        if not fits or any(self.source.shape[axis] != 1 for axis in rest):
+            raise ShapeError(f"axes {self.axes} do not fit a stored array of shape {self.source.shape}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes in the order of the lazy array."""
+        return tuple(1 if axis is None else int(self.source.shape[axis]) for axis in self.axes)
+
+    def read(self, ranges: Sequence[range]) -> npt.NDArray[Any]:
+        """The numbers at the given indices along each axis of the lazy array."""
+        block = [slice(0, 1, 1)] * len(self.source.shape)
+        for axis, chosen in zip(self.axes, ranges, strict=True):
+            if axis is not None:
+                block[axis] = _forward(chosen)
+        stored = self.source.read(tuple(block))
+        order = [axis for axis in self.axes if axis is not None]
+        dropped = tuple(axis for axis in range(stored.ndim) if axis not in order)
+        moved = stored.transpose(*order, *dropped).reshape([stored.shape[axis] for axis in order])
+        absent = tuple(place for place, axis in enumerate(self.axes) if axis is None)
+        placed = np.expand_dims(moved, absent)
+        return placed[tuple(slice(None, None, -1 if chosen.step < 0 else 1) for chosen in ranges)]
+
+
+@dataclass(frozen=True, eq=False)
+class LazyArray:
+    """Stored arrays seen as one `(samples, time, *space, channel)`; parts are stacked along the channels.
+
+    Indexing with integers, slices, an ellipsis and at most one list of indices reads just what is named and
+    gives a NumPy array; `narrow` takes slices and reads nothing; `np.asarray` reads all.
+
+    >>> from spectrakan.data.source import HeldSource
+    >>> stored = HeldSource(np.arange(12.0).reshape(3, 4))
+    >>> lazy = LazyArray.stack([Part(stored, (0, None, 1, None))])
+    >>> lazy.shape, lazy[2, 0, ::2, 0].tolist(), lazy.narrow(slice(1, 3)).shape
+    ((3, 1, 4, 1), [8.0, 10.0], (2, 1, 4, 1))
+    """
+
+    parts: tuple[Part, ...]
+    ranges: tuple[range, ...]
+
+    @classmethod
+    def stack(cls, parts: Sequence[Part]) -> LazyArray:
+        """The whole of some parts, which must agree in all axes but the channels."""
+        shapes = {part.shape[:-1] for part in parts}
+        if len(shapes) != 1:
+            raise ShapeError(f"arrays of one set must agree in samples, time and space, got {sorted(shapes)}")
+        channels = sum(part.shape[-1] for part in parts)
+        return cls(tuple(parts), tuple(range(size) for size in (*shapes.pop(), channels)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return tuple(len(chosen) for chosen in self.ranges)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.ranges)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers, in the byte order of this machine."""
+        return np.result_type(*{part.source.dtype for part in self.parts}).newbyteorder("=")
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the whole would take."""
+        return size_in_bytes(self.shape, self.dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def narrow(self, *slices: slice) -> LazyArray:
+        """The part that slices along the first axes name, still unread."""
+        if len(slices) > self.ndim:
+            raise IndexError(f"{len(slices)} indices for an array of {self.ndim} axes")
+        rest = (slice(None),) * (self.ndim - len(slices))
+        chosen = tuple(old[new] for old, new in zip(self.ranges, (*slices, *rest), strict=True))
+        return LazyArray(self.parts, chosen)
+
+    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+        entries = _expand(key, self.ndim)
+        lists = [place for place, entry in enumerate(entries) if not isinstance(entry, int | slice)]
+        if len(lists) > 1:
+            raise IndexError("at most one axis of a stored array can be indexed by a list")
+        # Integers are kept as slices of length one until the end, so that all axes keep their place.
+        slices = [_as_slice(entry, size) for entry, size in zip(entries, self.shape, strict=True)]
+        if lists:
+            place = lists[0]
+            indices = _as_indices(entries[place], self.shape[place])
+            pieces = [self._read([*slices[:place], _as_slice(i, None), *slices[place + 1 :]]) for i in indices]
+            empty = self._read([*slices[:place], slice(0, 0), *slices[place + 1 :]])
+            read = np.concatenate(pieces or [empty], axis=place)
+        else:
+            read = self._read(slices)
+        return read[tuple(0 if isinstance(entry, int) else slice(None) for entry in entries)]
+
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+        return (self[index] for index in range(len(self)))
+
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("a stored array must be read, so it cannot be had without a copy")
+        whole = np.empty(self.shape, self.dtype)
+        step = samples_per_block(self.shape, self.dtype)
+        for first in range(0, self.shape[0], step):
+            whole[first : first + step] = self[first : first + step]
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+    def _read(self, slices: Sequence[slice]) -> npt.NDArray[Any]:
+        ranges = [old[new] for old, new in zip(self.ranges, slices, strict=True)]
+        result = np.empty([len(chosen) for chosen in ranges], self.dtype)
+        if not result.size:
+            return result
+        first = 0
+        for part in self.parts:
+            width = part.shape[-1]
+            inside = [(place, c - first) for place, c in enumerate(ranges[-1]) if first <= c < first + width]
+            if inside:
+                places, channels = (_as_range(list(numbers)) for numbers in zip(*inside, strict=True))
+                result[..., places.start : places.stop] = part.read([*ranges[:-1], channels])
+            first += width
+        return result
+
+
+def samples_per_block(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    """How many samples make a piece of about `BLOCK_BYTES`; at least one."""
+    return max(1, BLOCK_BYTES // max(1, math.prod(shape[1:]) * dtype.itemsize))
+
+
+def _forward(chosen: range) -> slice:
+    """The same indices in increasing order, as stored arrays want them."""
+    upward = chosen[::-1] if chosen.step < 0 else chosen
+    return slice(upward.start, upward.start, 1) if not upward else slice(upward[0], upward[-1] + 1, upward.step)
+
+
+def _as_range(numbers: list[int]) -> range:
+    """An arithmetic sequence as a range."""
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+    return range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)
+
+
+def _expand(key: Any, ndim: int) -> list[Any]:
+    """One entry for each axis: an integer, a slice, or a one-dimensional array of indices."""
+    entries = list(key) if isinstance(key, tuple) else [key]
+    dots = [place for place, entry in enumerate(entries) if entry is Ellipsis]
+    if len(dots) > 1 or len(entries) - len(dots) > ndim:
+        raise IndexError(f"index {key!r} does not fit an array of {ndim} axes")
+    missing = [slice(None)] * (ndim - len(entries) + len(dots))
+    place = dots[0] if dots else len(entries)
+    entries[place : place + len(dots)] = missing
+    return [_entry(entry) for entry in entries]
+
+
+def _entry(entry: Any) -> Any:
+    if isinstance(entry, slice):
+        return entry
+    if entry is None or isinstance(entry, bool | np.bool_):
+        raise IndexError("a stored array is indexed by integers, slices and lists, not by None or a truth value")
+    array = np.asarray(entry)
+    if array.dtype.kind not in "iub" and array.size:
+        raise IndexError(f"a stored array is indexed by integers, got {array.dtype}")
+    if array.ndim > 1:
+        raise IndexError(f"a list of indices must have one axis, got {array.ndim}")
+    return int(array) if array.ndim == 0 else array
+
+
+def _as_slice(entry: Any, size: int | None) -> slice:
+    if not isinstance(entry, int):
+        return entry if isinstance(entry, slice) else slice(None)
+    if size is None:
+        return slice(entry, entry + 1)
+    if not -size <= entry < size:
+        raise IndexError(f"index {entry} is out of bounds for an axis of size {size}")
+    return slice(entry % size, entry % size + 1)
+
+
+def _as_indices(entry: npt.NDArray[Any], size: int) -> list[int]:
+    if entry.dtype.kind == "b":
+        if entry.shape != (size,):
+            raise IndexError(f"a mask for an axis of size {size} has {entry.size} entries")
+        entry = np.flatnonzero(entry)
+    return [_as_slice(int(index), size).start for index in entry]

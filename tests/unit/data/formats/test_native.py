@@ -1,0 +1,100 @@
+"""Our own files: what stands in them, and that they refuse to be wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from spectrakan.data import load_dataset, save_dataset
+from spectrakan.errors import DataFormatError
+from spectrakan.fields import Trajectories
+
+Make = Callable[..., Trajectories]
+
+
+@pytest.fixture
+def path(tmp_path: Path, in_time: Make) -> Path:
+    return save_dataset(tmp_path / "set.h5", in_time())
+
+
+def change_schema(path: Path, **changes: object) -> None:
+    with h5py.File(path, "a") as file:
+        schema = json.loads(file.attrs["schema"]) | changes
+        file.attrs["schema"] = np.bytes_(json.dumps(schema).encode())
+
+
+def test_the_written_layout_is_the_documented_one(path: Path, in_time: Make):
+    with h5py.File(path) as file:
+        names: list[str] = []
+        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        kinds = ("centres", "edges", "weights")
+        assert sorted(names) == sorted(
+            ["values", "times", "params", *(f"grid/{axis}/{kind}" for axis in "xy" for kind in kinds)]
+        )
+        assert all(file[name].fletcher32 for name in names)
+        assert file["values"].chunks == (1, 4, 6, 5, 2)
+        schema = json.loads(file.attrs["schema"])
+    assert schema["format"] == "spectrakan-trajectories"
+    assert schema["version"] == 1
+    assert schema["fields"][0] == {"name": "density", "unit": "kg/m³", "positive": True}
+    assert schema["shape"] == list(in_time().values.shape)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 2}, "'schema': expected version 1, found 2; a newer release"),
+        ({"format": "other"}, "'schema': expected format 'spectrakan-trajectories'"),
+        ({"shape": [3, 4, 6, 6, 2]}, r"'values': expected shape \(3, 4, 6, 6, 2\)"),
+        ({"dtype": "float64"}, "'values': expected shape .* and type float64"),
+        ({"fields": []}, r"'schema': expected a shape"),
+        ({"boundary": ["open", "wall"]}, "'schema': expected a schema of version 1.*boundary"),
+        ({"bondary": []}, "unknown key 'bondary'; did you mean 'boundary'"),
+        ({"digest": "0" * 64}, "expected the numbers of the recorded SHA-256"),
+        ({"param_names": ["Re"]}, "contradict each other: params"),
+    ],
+)
+def test_a_schema_that_contradicts_the_arrays_is_refused(path: Path, changes: dict[str, object], message: str):
+    change_schema(path, **changes)
+    with pytest.raises(DataFormatError, match=message):
+        load_dataset(path)
+
+
+def test_a_changed_coordinate_is_found(path: Path):
+    with h5py.File(path, "a") as file:
+        file["grid/x/centres"][2] += 1e-12
+    with pytest.raises(DataFormatError, match="SHA-256"):
+        load_dataset(path)
+
+
+def test_missing_parts_are_named(path: Path):
+    with h5py.File(path, "a") as file:
+        del file["values"]
+    with pytest.raises(DataFormatError, match="no known meaning"):
+        load_dataset(path)
+
+
+def test_a_flipped_bit_in_a_field_is_found(path: Path):
+    with h5py.File(path) as file:
+        place = file["values"].id.get_chunk_info(1).byte_offset
+    content = bytearray(path.read_bytes())
+    content[place + 17] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(DataFormatError, match="'values'"):
+        load_dataset(path)
+
+
+def test_what_was_never_written_is_not_read_as_zeros(tmp_path: Path):
+    for name, layout in {"whole": None, "chunked": (1, 2, 4)}.items():
+        path = tmp_path / f"{name}.h5"
+        with h5py.File(path, "w") as file:
+            reserved = file.create_dataset("tensor", (3, 2, 4), "f4", chunks=layout)
+            if layout:
+                reserved[:2] = 1.0
+        with pytest.raises(DataFormatError, match=r"'tensor'.*(never written|2 of 3 chunks)"):
+            load_dataset(path)
