@@ -143,6 +143,10 @@ def _read_flow(container: Container) -> Trajectories:
 
 def _read_groups(container: Container) -> Trajectories:
     groups = sorted((match[1] for match in map(GROUP.match, container.arrays) if match), key=_number)
+    for name in container.arrays:
+        if name.endswith("/data") and not GROUP.match(name):
+            remedy = "rename the group, or say by a mapping which arrays to take"
+            raise mismatch(container.path, name, "a group with a number for a name", "another", remedy)
     members: list[Source] = [container.array(f"{group}/data") for group in groups]
     first = members[0].shape
     dims = len(first) - 2

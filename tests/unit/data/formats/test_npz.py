@@ -60,3 +60,12 @@ def test_unused_objects_do_no_harm_and_used_ones_are_refused(tmp_path: Path):
     np.savez(tmp_path / "bad.npz", values=note)
     with pytest.raises(DataFormatError, match="'values': expected an array of real numbers, found type object"):
         load_dataset(tmp_path / "bad.npz")
+
+
+def test_a_damaged_name_hides_no_array(tmp_path: Path):
+    path = tmp_path / "set.npz"
+    np.savez(path, values=VALUES, times=np.array([0.0, 1.0, 2.0, 7.0]))
+    head, _, tail = path.read_bytes().rpartition(b"times.npy")  # the name stands a second time at the end
+    path.write_bytes(head + b"times.npx" + tail)
+    with pytest.raises(DataFormatError, match="File name in directory"):
+        load_dataset(path)
