@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import kan, operators
+from benchmarks import kan, operators, rates
 
 HERE = Path(__file__).parent
 
@@ -42,6 +42,7 @@ def measure(rounds: int) -> dict[str, Any]:
         "growth": operators.growth(rounds),
         "memory": operators.peak_memory(),
         "kan": kan.against_pykan(rounds),
+        "generation": rates.generation(),
     }
 
 
@@ -85,6 +86,10 @@ def write(record: dict[str, Any]) -> str:
         ]
         for row in record["kan"]
     ]
+    samples = [
+        [row["task"], f"{row['seconds']:.0f}", f"{row['cpu_seconds']:.0f}", str(row["limit"])]
+        for row in record["generation"]
+    ]
     parts = [
         "# Benchmarks",
         INTRODUCTION,
@@ -101,6 +106,8 @@ def write(record: dict[str, Any]) -> str:
         f"## KAN {kan.WIDTHS}, order 3, 5 intervals: forward and backward, milliseconds",
         "Ours with learnable knots, pykan without its symbolic part.",
         table(["batch", "ours", "pykan", "pykan / ours"], splines),
+        f"## Making {rates.SAMPLES:,} samples with a task's defaults, two threads, seconds",
+        table(["task", "on the clock", "of CPU", "bar on two free cores"], samples),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,6 +1,8 @@
 """spectrakan learns solution operators of PDEs."""
 
 from spectrakan import errors, metrics, nn
+from spectrakan.data.generate import generate, solve
+from spectrakan.data.load import load_dataset
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories, Window
 from spectrakan.models import build_model, from_pretrained
 
@@ -16,6 +18,9 @@ __all__ = [
     "build_model",
     "errors",
     "from_pretrained",
+    "generate",
+    "load_dataset",
     "metrics",
     "nn",
+    "solve",
 ]

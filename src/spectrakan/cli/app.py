@@ -9,10 +9,18 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from spectrakan.cli.check import check
 from spectrakan.cli.demo import demo
+from spectrakan.cli.download import download
+from spectrakan.cli.generate import generate
+from spectrakan.cli.tasks import tasks
 from spectrakan.errors import SpectraKANError
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "tasks": tasks,
+    "generate": generate,
+    "download": download,
+    "check": check,
     "demo": demo,
 }
 """Every command by name; its function's signature is its arguments, its docstring its help."""
@@ -39,9 +47,9 @@ def _program() -> None:
 
 
 def main() -> None:
-    """Run the command line; a user's mistake ends in one line and exit code 2, never in a traceback."""
+    """Run the command line; a mistake, a full disk or a closed folder is one line and exit code 2, no traceback."""
     try:
         build_app()()
-    except SpectraKANError as problem:
+    except (SpectraKANError, OSError) as problem:
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {problem}", markup=False)
         sys.exit(2)

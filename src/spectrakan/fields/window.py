@@ -15,9 +15,11 @@ class Window:
 
     `inputs` `(batch, history, *space, in_channels)` are followed in time by
     `targets` `(batch, horizon, *space, out_channels)`; `params` `(batch, num_params)` or None.
+    `observed` `(batch, 1, *space, 1)` marks the cells of the targets that a loss may look at; None means all.
     """
 
     inputs: Tensor
     targets: Tensor
     params: Tensor | None = None
     grid: Grid | None = None
+    observed: Tensor | None = None

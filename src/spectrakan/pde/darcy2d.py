@@ -48,6 +48,11 @@ class DarcyParameters:
     wall: Literal["face", "ghost"] = "face"
     """Where the pressure is zero: on the wall, or in ghost cells half a cell outside it (as PDEBench did)."""
 
+    @property
+    def drawn_together(self) -> int:
+        """Samples that must be drawn together, for they depend on each other."""
+        return PDEBENCH_BATCH if self.coefficient == "bumps_batch_mean" else 1
+
     def __post_init__(self) -> None:
         if self.low >= self.high:
             raise ConfigError(f"the tight part needs the lower permeability, got {self.low} >= {self.high}")

@@ -36,7 +36,11 @@ class Equation:
     """Times of the stored frames; a steady equation has one."""
     history: int
     parameters: type[Any]
-    """Settings class of the physical and numerical parameters; its defaults are the task's."""
+    """Settings class of the physical and numerical parameters; its defaults are the task's.
+
+    Two members mean something to whoever draws many samples: a setting `first_seed` is the number of the
+    first sample, for families that count; a property `drawn_together` is how many must be drawn at once.
+    """
     sample: Sampler
     solve: Solver
     input_fields: tuple[FieldSpec, ...] = ()

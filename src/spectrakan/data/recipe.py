@@ -1,0 +1,124 @@
+"""What fixes a generated set: sample i depends on the recipe and on i, not on how many others are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from spectrakan.data.progress import Progress
+from spectrakan.errors import SpectraKANError
+from spectrakan.pde.equation import Equation
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """An equation, its parameters, a grid, times and a seed.
+
+    `varied` `(num_samples, len(varied_names))` are parameters that differ from sample to sample.
+    """
+
+    equation: Equation
+    parameters: Any
+    resolution: tuple[int, ...]
+    times: tuple[float, ...]
+    seed: int
+    varied_names: tuple[str, ...] = ()
+    varied: npt.NDArray[np.float64] | None = None
+
+    def draw(self, samples: range) -> Tensor:
+        """Initial or input fields `(len(samples), *space, channels)`, float64."""
+        block = int(getattr(self.parameters, "drawn_together", 1))
+        blocks = range(samples.start // block, -(-samples.stop // block))
+        drawn = torch.cat([self._draw_block(number, block) for number in blocks])
+        first = blocks.start * block
+        return drawn[samples.start - first : samples.stop - first]
+
+    def solve(self, samples: range) -> Tensor:
+        """Solutions `(len(samples), times, *space, channels)`, float64."""
+        initial = self.draw(samples)
+        if self.varied is None:
+            solved = self.equation.solve(initial, self.times, self.parameters)
+        else:
+            parts = zip(initial[:, None], samples, strict=True)
+            solved = torch.cat(
+                [self.equation.solve(part, self.times, self._of_sample(sample)) for part, sample in parts]
+            )
+        if not bool(solved.isfinite().all()):
+            broken = samples[int((~solved.isfinite()).flatten(1).any(1).nonzero()[0])]
+            raise SpectraKANError(
+                f"{self.equation.name}: the solution of sample {broken} is not finite; "
+                "its parameters or its resolution ask too much of the solver"
+            )
+        return solved
+
+    def _draw_block(self, number: int, size: int) -> Tensor:
+        """Samples that a family draws together, mostly one, from their own stream of random numbers."""
+        generator = torch.Generator().manual_seed(_seed(self.seed, number))
+        return self.equation.sample(size, self.resolution, self._of_sample(number * size), generator)
+
+    def _of_sample(self, sample: int) -> Any:
+        """The parameters of one sample: its own values, and its number where a family counts its samples."""
+        changes: dict[str, Any] = {}
+        if any(entry.name == "first_seed" for entry in fields(self.parameters)):
+            changes["first_seed"] = self.parameters.first_seed + sample
+        if self.varied is not None and sample < len(self.varied):
+            changes |= dict(zip(self.varied_names, self.varied[sample].tolist(), strict=True))
+        return replace(self.parameters, **changes)
+
+
+class RecipeArray:
+    """One array of a generated set, `(samples, time, *space, channel)` in float64, made when it is indexed.
+
+    The first index must be an integer or a slice; what it names is made, and then indexed by the rest.
+    """
+
+    def __init__(
+        self, make: Callable[[range], Tensor], shape: tuple[int, ...], progress: Progress | None = None
+    ) -> None:
+        self._make = make
+        self._shape = shape
+        self._progress = progress
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Always float64."""
+        return np.dtype(np.float64)
+
+    def __getitem__(self, key: Any, /) -> npt.NDArray[np.float64]:
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        chosen = range(self._shape[0])[first]
+        if isinstance(chosen, int):
+            return self._part(range(chosen, chosen + 1), (0, *rest))
+        if not chosen:
+            return np.empty((0, *self._shape[1:]))[(slice(None), *rest)]
+        if chosen.step == 1:
+            return self._part(chosen, (slice(None), *rest))
+        return np.stack([self[(sample, *rest)] for sample in chosen])
+
+    def _part(self, samples: range, key: tuple[Any, ...]) -> npt.NDArray[np.float64]:
+        made: npt.NDArray[np.float64] = self._make(samples).numpy()[key]
+        if self._progress is not None:
+            self._progress(samples.stop, self._shape[0])
+        return made
+
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("samples are made when they are read, so they cannot be had without a copy")
+        whole = self[:]
+        return whole if dtype is None else whole.astype(dtype)
+
+
+def _seed(seed: int, number: int) -> int:
+    """One seed from two numbers, so that streams of different sets do not overlap."""
+    return int(np.random.SeedSequence((seed, number)).generate_state(1, np.uint64)[0] >> np.uint64(1))

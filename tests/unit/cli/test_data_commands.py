@@ -1,0 +1,190 @@
+"""The data commands: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from spectrakan.cli.app import build_app
+from spectrakan.cli.progress import progress_bar
+from spectrakan.data import load_dataset, save_dataset
+from spectrakan.data.generate import generate
+from spectrakan.errors import ConfigError, DataFormatError
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(build_app(), list(words))
+
+
+def test_tasks_lists_all_and_explains_one():
+    table = run("tasks")
+    assert table.exit_code == 0
+    for name in ("cns1d", "diffusion_reaction1d", "darcy2d", "shallow_water2d", "droplet2d", "climate2d"):
+        assert name in table.output
+    assert "coefficient -> pressure" in table.output
+    one = run("tasks", "darcy2d")
+    assert "beta = 1.0" in one.output
+    assert "split     train 0.8, validation 0.1, test 0.1, at random" in one.output
+    assert "gap of 10" in run("tasks", "climate2d").output
+    assert isinstance(run("tasks", "darcy").exception, ConfigError)
+
+
+def test_tasks_as_json_can_be_read_by_programs():
+    listed = json.loads(run("tasks", "--json").output)
+    darcy = next(entry for entry in listed if entry["name"] == "darcy2d")
+    assert darcy["resolution"] == [64, 64]
+    assert darcy["parameters"]["beta"] == 1.0
+    assert darcy["split"]["test"] == 0.1
+
+
+def test_generate_writes_what_the_library_makes(tmp_path: Path):
+    path = tmp_path / "made.h5"
+    words = [
+        "generate",
+        "darcy2d",
+        "-n",
+        "3",
+        "--resolution",
+        "8",
+        "--seed",
+        "2",
+        "-o",
+        str(path),
+        "--double",
+    ]
+    result = run(*words, "beta=2.0")
+    assert result.exit_code == 0, result.output
+    assert f"{path}: 3 samples of darcy2d" in result.output
+    stored, made = load_dataset(path), generate("darcy2d", 3, 8, seed=2, params={"beta": 2.0})
+    assert np.array_equal(np.asarray(stored.values), made.values)
+    assert stored.inputs is not None
+    assert np.array_equal(np.asarray(stored.inputs), np.asarray(made.inputs))
+    assert stored.constants["beta"] == 2.0
+    assert "solving darcy2d: 3 of 3" in result.stderr
+    again = run(*words)
+    assert isinstance(again.exception, ConfigError)
+    assert "there already" in str(again.exception)
+    assert run(*words, "--force").exit_code == 0
+
+
+def test_generate_stores_single_precision_and_drawn_parameters(tmp_path: Path):
+    path = tmp_path / "made.hdf5"
+    run("generate", "darcy2d", "-n", "2", "--resolution", "8", "-o", str(path), "beta=[1.0, 2.0]")
+    stored = load_dataset(path)
+    assert stored.values.dtype == np.float32
+    assert stored.param_names == ("beta",)
+
+
+def test_generate_refuses_before_it_works(tmp_path: Path):
+    for words, reason in (
+        (["darcy", "-o", "x.h5"], "did you mean 'darcy2d'"),
+        (["darcy2d", "betta=1", "-o", "x.h5"], "did you mean 'beta'"),
+        (["darcy2d", "-o", "x.txt"], "must end in one of .h5"),
+        (["climate2d", "-o", "x.h5"], "read from a file"),
+    ):
+        problem = run("generate", *words[:-1], str(tmp_path / words[-1])).exception
+        assert isinstance(problem, ConfigError)
+        assert reason in str(problem)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_generate_looks_for_room_first(tmp_path: Path):
+    problem = run("generate", "shallow_water2d", "-n", "1000000000", "-o", str(tmp_path / "new" / "x.h5")).exception
+    assert isinstance(problem, ConfigError)
+    assert "needs 4.96e+06 GB" in str(problem)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_download_lists_names_and_refuses_strangers(tmp_path: Path):
+    listed = run("download")
+    assert "2D_rdb_NA_NA.h5" in listed.output
+    assert len(listed.output.splitlines()) == 12
+    assert isinstance(run("download", "../x", "-d", str(tmp_path)).exception, ConfigError)
+    problem = run("download", "2D_rdb_NA_NA.h5", "-d", str(tmp_path), "--address", "ftp://x/").exception
+    assert "http or https" in str(problem)
+
+
+def test_check_tells_health_by_words_and_exit_code(tmp_path: Path):
+    made = generate("darcy2d", 4, resolution=8)
+    good = save_dataset(tmp_path / "good.h5", made)
+    result = run("check", str(good))
+    assert result.exit_code == 0, result.output
+    assert "fit to learn from" in result.output
+    assert "distinct  4 of 4 trajectories" in result.output
+    assert "equation  relative residual" in result.output
+    values = np.array(made.values)
+    values[2, 0, 1, 5, 0] = np.nan
+    bad = save_dataset(tmp_path / "bad.h5", replace(made, values=values))
+    result = run("check", str(bad))
+    assert result.exit_code == 1
+    assert "PROBLEM" in result.output
+    assert "nan in values: sample 2, frame 0, cell (1, 5), pressure" in result.output
+    report = json.loads(run("check", str(bad), "--json").stdout)
+    assert report["bad_numbers"] == 1
+    assert report["bad_places"][0]["cell"] == [1, 5]
+
+
+def test_check_reads_a_split_and_finds_its_leak(tmp_path: Path):
+    made = generate("shallow_water2d", 8, resolution=8, frames=3, family="pdebench")
+    data = save_dataset(tmp_path / "dams.h5", made)
+    split = tmp_path / "split.json"
+    split.write_text(json.dumps({"split": {"train": [0, 1, 2, 3], "test": [4, 5, 6, 7]}}))
+    result = run("check", str(data), "--split", str(split))
+    assert result.exit_code == 1
+    assert "copies of training samples" in result.output
+    split.write_text("[1, 2]")
+    assert isinstance(run("check", str(data), "--split", str(split)).exception, DataFormatError)
+    split.write_text("{")
+    assert isinstance(run("check", str(data), "--split", str(split)).exception, DataFormatError)
+
+
+def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
+    made = generate("darcy2d", 3, resolution=8)
+    path = tmp_path / "mine.npz"
+    np.savez(path, k=np.asarray(made.inputs)[:, 0, ..., 0], p=made.values[:, 0, ..., 0])
+    rules = tmp_path / "mine.yaml"
+    rules.write_text(
+        "values: [{array: p, axes: [sample, x, y], fields: [pressure]}]\n"
+        "inputs: [{array: k, axes: [sample, x, y], fields: [coefficient], positive: [coefficient]}]\n"
+    )
+    result = run("check", str(path), "--mapping", str(rules), "--task", "darcy2d")
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "task      darcy2d" in result.output
+    assert "equation  relative residual" in result.output
+
+
+def test_check_reads_climate_files(reference_data: Path):
+    result = run("check", str(reference_data / "climate" / "gcm_daily.npz"), "--task", "climate2d")
+    assert result.exit_code == 0
+    assert "samples   1700, steady" in result.output
+    assert "hPa" in result.output
+
+
+@pytest.mark.parametrize("command", ["tasks", "generate", "download", "check"])
+def test_help_teaches_by_examples(command: str):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert result.output.count(f"spectrakan {command}") >= 3
+
+
+def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress_bar("working") as progress:
+        progress(3, 4)
+    assert "3/4" in capfd.readouterr().err
+
+
+def test_progress_is_few_lines_elsewhere(capsys: pytest.CaptureFixture[str]):
+    with progress_bar("reading", in_bytes=True) as progress:
+        for done in range(1001):
+            progress(done * 10**6, 10**9)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "reading: 1000.0 MB of 1000.0 MB"

@@ -1,0 +1,216 @@
+"""A health report finds what is wrong, and where."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectrakan.data import load_dataset, save_dataset
+from spectrakan.data.check import check_dataset, find_leakage
+from spectrakan.data.duplicates import duplicate_groups
+from spectrakan.data.generate import generate, generate_lazily
+from spectrakan.data.split import Split, SplitSettings, split_trajectories
+from spectrakan.errors import ConfigError
+from spectrakan.fields import FieldSpec, Grid, Trajectories
+
+
+def water(samples: int = 12, frames: int = 6) -> Trajectories:
+    return generate("shallow_water2d", samples, resolution=8, frames=frames)
+
+
+def test_a_good_set_has_no_complaints():
+    health = check_dataset(water())
+    assert health.problems == ()
+    assert health.warnings == ()
+    assert health.layout["samples"] == 12
+    assert health.layout["times"] == [0.0, 0.05]
+    assert health.distinct == 12
+    heights = next(entry for entry in health.ranges if entry.field.name == "height")
+    stored = water().values[..., 0]
+    assert (heights.minimum, heights.maximum) == (stored.min(), stored.max())
+    assert heights.mean == pytest.approx(stored.mean(), rel=1e-12)
+    json.dumps(health.to_json())
+
+
+def test_bad_numbers_are_found_at_their_place(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("spectrakan.data.survey.BLOCK_VALUES", 3000)
+    made = water()
+    values = np.array(made.values)
+    values[7, 3, 2, 5, 1] = np.nan
+    values[9, 0, 0, 7, 0] = -np.inf
+    health = check_dataset(replace(made, values=values))
+    assert health.bad_numbers == 2
+    assert [str(place) for place in health.bad_places] == [
+        "nan in values: sample 7, frame 3, cell (2, 5), velocity_x",
+        "-inf in values: sample 9, frame 0, cell (0, 7), height",
+    ]
+    assert "sample 7, frame 3" in health.problems[0]
+    height = health.ranges[0]
+    assert height.minimum is not None
+    assert np.isfinite(height.minimum)
+
+
+def test_bad_numbers_of_inputs_and_parameters_are_found_too():
+    made = generate("darcy2d", 3, resolution=8, params={"beta": (1.0, 2.0)})
+    inputs, params = np.array(made.inputs), np.array(made.params)
+    inputs[1, 0, 4, 2, 0] = np.inf
+    params[2, 0] = np.nan
+    health = check_dataset(replace(made, inputs=inputs, params=params))
+    assert [(place.array, place.sample, place.field) for place in health.bad_places] == [
+        ("inputs", 1, "coefficient"),
+        ("params", 2, "beta"),
+    ]
+
+
+def test_only_the_first_places_are_listed_but_all_are_counted():
+    values = np.full((3, 2, 8, 1), np.nan)
+    made = Trajectories(values, Grid.uniform((8,)), np.arange(2.0), (FieldSpec("u"),))
+    health = check_dataset(made)
+    assert health.bad_numbers == 48
+    assert len(health.bad_places) == 10
+    assert health.ranges[0].minimum is None
+
+
+def test_constant_and_nonpositive_fields_and_lost_time_are_noticed():
+    values = np.ones((2, 3, 8, 2))
+    values[0, 0, 0, 1] = -2.0
+    fields = (FieldSpec("ground"), FieldSpec("depth", positive=True))
+    made = Trajectories(values, Grid.uniform((8,)), np.array([0.0, 2.0, 1.0]), fields)
+    assert check_dataset(made).warnings[:3] == (
+        "field 'ground' is 1 everywhere",
+        "field 'depth' should be positive but reaches -2",
+        "times do not increase",
+    )
+
+
+def test_the_copies_of_pdebench_dams_are_found_in_a_file_of_its_1000_radii(tmp_path: Path):
+    path = save_dataset(
+        tmp_path / "dams.h5",
+        generate_lazily("shallow_water2d", 1000, resolution=64, frames=1, family="pdebench"),
+    )
+    health = check_dataset(load_dataset(path))
+    assert health.distinct == 24  # facts of the family on 64 x 64 cells
+    assert sum(len(group) for group in health.copies) + (24 - len(health.copies)) == 1000
+    assert len(health.leakage.copied) == health.leakage.tested == 100
+    assert "100 of 100 test samples are copies" in " ".join(health.warnings)
+
+
+def test_pdebench_published_81_distinct_dams():
+    lazy = generate_lazily("shallow_water2d", 1000, resolution=128, frames=1, family="pdebench")
+    inside = np.concatenate([lazy.values[first : first + 50, ..., :1] > 1 for first in range(0, 1000, 50)])
+    groups = duplicate_groups(replace(lazy, values=inside, fields=lazy.fields[:1]))
+    assert len(groups) == 81
+    assert len(find_leakage(groups).copied) == 100
+
+
+def test_copies_stay_copies_through_the_solver_and_our_split_keeps_them_together():
+    made = generate("shallow_water2d", 60, resolution=16, frames=4, family="pdebench")
+    groups = duplicate_groups(made)
+    starts = duplicate_groups(replace(made, values=made.values[:, :1], times=made.times[:1]))
+    assert groups == starts
+    assert 2 < len(groups) < 60
+    split = split_trajectories(made, SplitSettings(), seed=1)
+    health = check_dataset(made, split)
+    assert health.leakage.copied == ()
+    assert health.problems == ()
+    mixed = Split(train=tuple(range(30)), test=tuple(range(30, 60)))
+    leaky = check_dataset(made, mixed)
+    assert leaky.leakage.copied
+    assert "copies of training samples" in leaky.problems[0]
+
+
+def test_a_split_of_another_file_is_refused():
+    with pytest.raises(ConfigError, match="names sample 5, the set ends at 2"):
+        find_leakage(((0,), (1,), (2,)), Split(train=(0,), test=(5,)))
+
+
+def test_solutions_are_told_from_other_fields():
+    made = generate("darcy2d", 4, resolution=16, params={"beta": (1.0, 3.0)})
+    good = check_dataset(made).equation
+    assert good.residual is not None
+    assert good.residual < 1e-10
+    assert good.unexplained is not None
+    assert good.unexplained < 1e-10
+    bad = check_dataset(replace(made, values=np.array(made.values)[::-1].copy()))
+    assert bad.equation.residual is not None
+    assert bad.equation.residual > 0.5
+    assert bad.equation.unexplained is not None
+    assert bad.equation.unexplained > 0.25
+    assert "do not follow their equation" in " ".join(bad.warnings)
+
+
+@pytest.mark.parametrize("task", ["cns1d", "diffusion_reaction1d", "shallow_water2d", "droplet2d"])
+def test_frames_of_a_solver_explain_each_other_and_frames_of_another_physics_do_not(task: str):
+    made = generate(task, 1, resolution=32 if task.endswith("1d") else 16, frames=2 if task == "cns1d" else 6)
+    good = check_dataset(made).equation.unexplained
+    assert good is not None
+    assert good < (0.2 if task == "cns1d" else 1e-7)  # cns1d solves on finer cells than it stores
+    doubled = check_dataset(replace(made, times=2 * made.times)).equation.unexplained
+    assert doubled is not None
+    assert doubled > 0.5
+
+
+def test_parameters_and_boundary_of_the_set_are_used():
+    made = generate("shallow_water2d", 2, resolution=12, frames=5, params={"gravity": 3.0, "boundary": "wall"})
+    right = check_dataset(made).equation.unexplained
+    wrong = check_dataset(replace(made, constants={"gravity": 1.0})).equation.unexplained
+    assert right is not None
+    assert right < 1e-9
+    assert wrong is not None
+    assert wrong > 0.3
+
+
+def test_a_set_at_rest_has_no_change_to_explain():
+    made = generate("shallow_water2d", 2, resolution=8, frames=4)
+    still = np.zeros_like(np.asarray(made.values))
+    still[..., 0] = 1.0
+    health = check_dataset(replace(made, values=still))
+    assert health.equation.unexplained is None
+    assert health.equation.samples == (0, 1)
+
+
+def test_a_convention_of_others_is_recognised():
+    choices = {"face_mean": "arithmetic", "wall": "ghost"}
+    found = check_dataset(generate("darcy2d", 2, resolution=16, params=choices)).equation
+    assert found.note.startswith("PDEBench")
+    assert found.residual is not None
+    assert found.residual < 1e-10
+
+
+def test_why_an_equation_is_not_checked():
+    made = water()
+    for changed, reason in (
+        (replace(made, task=""), "not known"),
+        (
+            replace(made, values=made.values[..., :1], fields=made.fields[:1]),
+            "needs the fields height, velocity_x",
+        ),
+        (replace(made, grid=Grid.uniform((8, 8))), "lives on"),
+        (replace(made, values=made.values[:, :1], times=made.times[:1]), "at least 2 frames"),
+        (replace(made, values=-np.asarray(made.values)), "height > 0"),
+    ):
+        found = check_dataset(changed).equation
+        assert found.unexplained is None
+        assert reason in found.note
+
+
+def test_stored_reference_files_are_healthy_and_their_flaws_show(reference_data: Path):
+    folder = reference_data / "pdebench_layout"
+    darcy = check_dataset(load_dataset(folder / "2D_DarcyFlow_beta1.0_Train.hdf5"))
+    assert darcy.problems == ()
+    assert darcy.equation.note.startswith("PDEBench")
+    assert darcy.equation.residual is not None
+    assert darcy.equation.residual < 0.06  # stored at t = 1.75, not quite steady
+    assert darcy.equation.unexplained is not None
+    assert darcy.equation.unexplained < 0.01
+    dams = check_dataset(load_dataset(folder / "2D_rdb_NA_NA.h5"))
+    assert dams.problems == ()
+    assert "needs the fields" in dams.equation.note
+    # Stepped in single precision, the reaction is off by about a percent of the change.
+    reaction = check_dataset(load_dataset(folder / "ReacDiff_Nu0.5_Rho1.0.hdf5"))
+    assert reaction.equation.unexplained is not None
+    assert 0.003 < reaction.equation.unexplained < 0.03
