@@ -85,6 +85,12 @@ def solve(initial: Tensor, times: Sequence[float], parameters: CNS1DParameters) 
 
     `GasScheme` on at least `min_cells` cells. The initial cells are cut with limited linear profiles of the
     conserved variables, whose averages are the given cells; frames are averages of conserved variables.
+
+    >>> rest = torch.tensor([1.0, 0.0, 1.0]).expand(1, 8, 3).clone()
+    >>> rest[:, 4:, 2] = 0.5  # less pressure on the right
+    >>> moving = solve(rest, [0.1], CNS1DParameters(boundary="outflow"))[0, 0]
+    >>> bool(moving[3:5, 1].min() > 0)  # so the gas beside the jump moves to the right
+    True
     """
     _check_initial(initial)
     states = initial.to(torch.float64)

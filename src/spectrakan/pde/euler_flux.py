@@ -16,7 +16,11 @@ Gas = tuple[Tensor, Tensor, Tensor]
 
 
 def to_conserved(primitive: Tensor, gamma: float) -> Tensor:
-    """(density, velocity, pressure) -> (density, momentum, energy), both `(3, ...)`."""
+    """(density, velocity, pressure) -> (density, momentum, energy), both `(3, ...)`.
+
+    >>> to_conserved(torch.tensor([2.0, 3.0, 4.0]), 1.5)
+    tensor([ 2.,  6., 17.])
+    """
     density, velocity, pressure = primitive.unbind(0)
     momentum = density * velocity
     energy = pressure / (gamma - 1.0) + 0.5 * momentum * velocity
@@ -24,7 +28,11 @@ def to_conserved(primitive: Tensor, gamma: float) -> Tensor:
 
 
 def to_primitive(conserved: Tensor, gamma: float) -> Tensor:
-    """(density, momentum, energy) -> (density, velocity, pressure), both `(3, ...)`."""
+    """(density, momentum, energy) -> (density, velocity, pressure), both `(3, ...)`.
+
+    >>> to_primitive(torch.tensor([2.0, 6.0, 17.0]), 1.5)
+    tensor([2., 3., 4.])
+    """
     density, momentum, energy = conserved.unbind(0)
     velocity = momentum / density
     pressure = (gamma - 1.0) * (energy - 0.5 * momentum * velocity)

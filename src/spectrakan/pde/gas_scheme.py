@@ -69,23 +69,25 @@ class GasScheme:
         pass those of the cells, by which the step was chosen: should a cell still fail, the step is halved.
         """
         moved = self._transport(state, step, None)
-        keep = torch.ones_like(state[0])
-        for _ in range(_REPAIRS):
-            if _all_positive(moved):
-                return moved
-            positive = (moved[0] > 0.0) & (_internal_energy(moved) > 0.0)
-            around = pad_ghost_cells(positive.to(state.dtype), 0, self.boundary)
-            keep.mul_(around[:-2]).mul_(around[1:-1]).mul_(around[2:])
-            moved = self._transport(state, step, keep)
         if _all_positive(moved):
             return moved
+        keep = torch.ones_like(state[0])
+        for _ in range(_REPAIRS):
+            around = pad_ghost_cells(_is_positive(moved).to(state.dtype), 0, self.boundary)
+            keep.mul_(around[:-2]).mul_(around[1:-1]).mul_(around[2:])
+            moved = self._transport(state, step, keep)
+            if _all_positive(moved):
+                return moved
         if halvings == _HALVINGS:
             raise SpectraKANError(
                 "density or pressure cannot be kept positive by first order and smaller steps; "
                 "check that the initial state is finite and positive"
             )
-        half = self.transport(state, 0.5 * step, halvings + 1)
-        return self.transport(half, 0.5 * step, halvings + 1)
+        failed = (~_is_positive(moved).all(0)).nonzero().squeeze(1)
+        half = 0.5 * step[failed]
+        again = self.transport(state[:, :, failed], half, halvings + 1)
+        moved[:, :, failed] = self.transport(again, half, halvings + 1)
+        return moved
 
     def _transport(self, state: Tensor, step: Tensor, keep: Tensor | None) -> Tensor:
         """U_i - dt/dx (F_{i+1/2} - F_{i-1/2}), faces predicted at dt/2; `keep` = 0 drops a cell's slope.
@@ -167,6 +169,11 @@ def _internal_energy(state: Tensor) -> Tensor:
     return (state[0] * state[2]).addcmul_(state[1], state[1], value=-0.5)
 
 
+def _is_positive(state: Tensor) -> Tensor:
+    """Where density and pressure are positive, `(cells, samples)`; NaN is not."""
+    return (state[0] > 0.0) & (_internal_energy(state) > 0.0)
+
+
 def _all_positive(state: Tensor) -> bool:
-    """Whether density and pressure are positive everywhere; NaN is not."""
+    """Whether density and pressure are positive everywhere; quicker than asking where."""
     return float(state[0].amin()) > 0.0 and float(_internal_energy(state).amin()) > 0.0
