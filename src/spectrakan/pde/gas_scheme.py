@@ -94,9 +94,7 @@ class GasScheme:
 
         Within a cell W_t = -A(W) W_x moves both face values by half a step (Hancock) before HLLC sees them.
         """
-        padded = [
-            pad_ghost_cells(field, 0, self.boundary, width=2) for field in _primitive(state, self.gamma)
-        ]
+        padded = [pad_ghost_cells(field, 0, self.boundary, width=2) for field in _primitive(state, self.gamma)]
         slopes = [mc_slope(field, 0) for field in padded]
         if keep is not None:
             kept = pad_ghost_cells(keep, 0, self.boundary)
