@@ -21,6 +21,11 @@ def one_step_defect(equation: Equation, values: Tensor, times: Sequence[float], 
     Unlike a residual by differences it does not need frames that are close in time. Data from another good
     scheme differ by the errors of both; data of another equation, or damaged, stand out. Only for equations
     in time that do not depend on time itself.
+
+    >>> from spectrakan.pde.diffusion_reaction1d import EQUATION, DiffusionReaction1DParameters
+    >>> still = torch.full((1, 2, 8, 1), 0.5)  # growth makes 0.5 into 0.5250 by then
+    >>> one_step_defect(EQUATION, still, [0.0, 0.1], DiffusionReaction1DParameters())
+    tensor([[0.0500]], dtype=torch.float64)
     """
     if equation.steady or values.ndim < 3 or values.shape[1] != len(times) or len(times) < 2:
         raise ShapeError(
