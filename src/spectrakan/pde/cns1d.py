@@ -123,7 +123,7 @@ def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], para
     For each conserved variable r = dU/dt + dF/dx - dG/dx with fourth-order differences in space and time,
     |r| / (|dU/dt| + |dF/dx| + |dG/dx|) in the root mean square over cells, then the mean of the three.
     Differentiable. It means something only where frames follow fast enough for the sound waves: the task's
-    own frames, 1/20 apart, do not (0.65 for correct data); judge those by `one_step_defect`.
+    own frames, 1/20 apart, do not (0.65 for correct data); `check` solves those anew instead.
     """
     del inputs  # An evolution equation has no input but its own earlier frames.
     width = (BOUNDS[1] - BOUNDS[0]) / values.shape[-2]
