@@ -7,9 +7,12 @@ u_next(x_i) = W LN(x_i) + b
 Cells enter by their coordinates and slices are means by volume, so with `projection="linear"` (the published
 form for irregular meshes) the model is one operator at every resolution and on every grid, in 1D, 2D and 3D.
 `projection="convolution"` is the published form for structured grids: it sees neighbours, which move closer as
-the grid refines. Different from the reference code: the slice map keeps its orthogonal start, which there is
-overwritten by the general one; the temperature is clamped to [0.1, 5] in both forms, there only on structured
-grids; the sizes of the grid are not fixed; there is no placeholder vector, which no task with an input uses.
+the grid refines. Different from the reference code:
+- the slice map keeps its orthogonal start, which there is overwritten by the general one;
+- the general start falls with the fan-in, 0.02 at 256, so that coordinates and narrow networks do not start at
+  almost nothing; there it is 0.02 for all linear maps;
+- the temperature is clamped to [0.1, 5] in both forms, there only on structured grids;
+- the sizes of the grid are not fixed, and there is no placeholder vector, which no task with an input uses.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from spectrakan.nn.positions import cell_coordinates, cell_shares, lattice_dista
 from spectrakan.nn.slice_attention import Projection, SliceAttention
 
 Count = Annotated[int, Field(ge=1)]
-START_DEVIATION = 0.02
+START_DEVIATION, START_WIDTH = 0.02, 256
+"""Linear maps start with deviation 0.02 at the published width, and at other fan-ins with the same gain."""
 
 
 @settings
@@ -121,6 +125,7 @@ class _Block(nn.Module):
 
 def _start(module: nn.Module) -> None:
     if isinstance(module, nn.Linear):
-        nn.init.trunc_normal_(module.weight, std=START_DEVIATION)
+        deviation = START_DEVIATION * (START_WIDTH / module.in_features) ** 0.5
+        nn.init.trunc_normal_(module.weight, std=deviation)
         if module.bias is not None:
             nn.init.zeros_(module.bias)

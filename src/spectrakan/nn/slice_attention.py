@@ -55,16 +55,25 @@ class SliceAttention(nn.Module):
         self, x: Float[Tensor, "batch cells width"], shares: Float[Tensor, " cells"], space: Sequence[int]
     ) -> Float[Tensor, "batch cells width"]:
         """Mix the cells of a grid of sizes `space` through the slices."""
+        if self.folds:
+            return self._folded(x, shares)
         weights = self.slice_weights(x, space)
         tokens = slice_tokens(weights, self._heads(self.content, x, space), shares)
-        mixed = F.scaled_dot_product_attention(self.query(tokens), self.key(tokens), self.value(tokens))
-        back: Tensor = self.out((weights @ mixed).transpose(1, 2).flatten(2))
+        back: Tensor = self.out((weights @ self._mix(tokens)).transpose(1, 2).flatten(2))
         return back
+
+    @property
+    def folds(self) -> bool:
+        """Whether linear maps of all cells are cheaper as maps of the slices: slices in all heads <= width."""
+        return self.projection == "linear" and self.num_heads * self.slice.out_features <= self.out.in_features
 
     def slice_weights(self, x: Tensor, space: Sequence[int]) -> Float[Tensor, "batch heads cells slices"]:
         """How much of each cell belongs to each slice; sums to one over slices."""
         temperature = self.temperature.clamp(COLDEST, HOTTEST)[:, None, None]
         return torch.softmax(self.slice(self._heads(self.address, x, space)) / temperature, dim=-1)
+
+    def _mix(self, tokens: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(self.query(tokens), self.key(tokens), self.value(tokens))
 
     def _heads(self, project: nn.Module, x: Tensor, space: Sequence[int]) -> Tensor:
         """Project, and split the width into heads: `(batch, heads, cells, d_head)`."""
@@ -74,6 +83,30 @@ class SliceAttention(nn.Module):
             rows = project(x.transpose(1, 2).unflatten(2, tuple(space))).flatten(2).transpose(1, 2)
         heads: Tensor = rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
         return heads
+
+    def _folded(self, x: Tensor, shares: Tensor) -> Tensor:
+        """The same with every linear map moved from the cells to the slices, which are fewer.
+
+        S (W x_i) = (S W) x_i;  sum_i w_ik W x_i = W sum_i w_ik x_i;  W_o sum_k w_ik z'_k = sum_k w_ik W_o z'_k.
+        """
+        heads, slices, width = self.num_heads, self.slice.out_features, self.out.in_features
+        address, content = _by_head(self.address, heads), _by_head(self.content, heads)
+        temperature = self.temperature.clamp(COLDEST, HOTTEST)[:, None, None]
+        mapped = (self.slice.weight @ address[0] / temperature).flatten(0, 1)
+        offset = ((address[1] @ self.slice.weight.T + self.slice.bias) / temperature[..., 0]).flatten()
+        logits = F.linear(x, mapped, offset).unflatten(-1, (heads, slices))
+        weights = torch.softmax(logits, dim=-1).flatten(2)
+        volume = (shares @ weights).unflatten(1, (heads, slices))[..., None]
+        pooled = (weights.transpose(1, 2) @ (x * shares[:, None])).unflatten(1, (heads, slices))
+        tokens = (pooled @ content[0].transpose(1, 2) + volume * content[1][:, None]) / (volume + SMALLEST_SHARE)
+        out = self.out.weight.T.unflatten(0, (heads, width // heads))
+        return weights @ (self._mix(tokens) @ out).flatten(1, 2) + self.out.bias
+
+
+def _by_head(project: nn.Module, heads: int) -> tuple[Tensor, Tensor]:
+    """Weight `(heads, d_head, width)` and bias `(heads, d_head)` of a linear map."""
+    weight, bias = project.get_parameter("weight"), project.get_parameter("bias")
+    return weight.unflatten(0, (heads, -1)), bias.unflatten(0, (heads, -1))
 
 
 def slice_tokens(

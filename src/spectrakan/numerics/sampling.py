@@ -15,6 +15,8 @@ def line_matrix(centres: Float[Tensor, " n"], places: Float[Tensor, " m"], *, pe
     Beyond the outermost centres the value stays constant, or runs on to the other end where the axis is periodic.
     """
     n = centres.shape[0]
+    if n == 1:
+        return torch.ones(places.shape[0], 1, dtype=centres.dtype, device=centres.device)
     if periodic:
         nodes = torch.cat([centres[-1:] - 1, centres, centres[:1] + 1])
         column = torch.arange(-1, n + 1, device=centres.device).remainder(n)
