@@ -13,11 +13,13 @@ from spectrakan.cli.check import check
 from spectrakan.cli.demo import demo
 from spectrakan.cli.download import download
 from spectrakan.cli.generate import generate
+from spectrakan.cli.models import models
 from spectrakan.cli.tasks import tasks
 from spectrakan.errors import SpectraKANError
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "tasks": tasks,
+    "models": models,
     "generate": generate,
     "download": download,
     "check": check,

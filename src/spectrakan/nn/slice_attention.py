@@ -100,7 +100,8 @@ class SliceAttention(nn.Module):
         pooled = (weights.transpose(1, 2) @ (x * shares[:, None])).unflatten(1, (heads, slices))
         tokens = (pooled @ content[0].transpose(1, 2) + volume * content[1][:, None]) / (volume + SMALLEST_SHARE)
         out = self.out.weight.T.unflatten(0, (heads, width // heads))
-        return weights @ (self._mix(tokens) @ out).flatten(1, 2) + self.out.bias
+        back: Tensor = weights @ (self._mix(tokens) @ out).flatten(1, 2) + self.out.bias
+        return back
 
 
 def _by_head(project: nn.Module, heads: int) -> tuple[Tensor, Tensor]:
