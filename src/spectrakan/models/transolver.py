@@ -9,8 +9,8 @@ form for irregular meshes) the model is one operator at every resolution and on 
 `projection="convolution"` is the published form for structured grids: it sees neighbours, which move closer as
 the grid refines. Different from the reference code:
 - the slice map keeps its orthogonal start, which there is overwritten by the general one;
-- the general start falls with the fan-in, 0.02 at 256, so that coordinates and narrow networks do not start at
-  almost nothing; there it is 0.02 for all linear maps;
+- the general start falls with the fan-in, 0.02 at 256, the lift has unit gain and coordinates run from -1 to 1,
+  so that places and narrow networks do not start at almost nothing; there it is 0.02 everywhere, and 0 to 1;
 - the temperature is clamped to [0.1, 5] in both forms, there only on structured grids;
 - the sizes of the grid are not fixed, and there is no placeholder vector, which no task with an input uses.
 """
@@ -83,6 +83,8 @@ class Transolver(Operator):
         self.norm = nn.LayerNorm(config.width)
         self.head = nn.Linear(config.width, signature.out_channels)
         self.apply(_start)
+        for layer in (self.lift, self.place, self.lift_out):
+            nn.init.trunc_normal_(layer.weight, std=layer.in_features**-0.5)
         for module in self.modules():
             if isinstance(module, SliceAttention):
                 nn.init.orthogonal_(module.slice.weight)
@@ -101,7 +103,7 @@ class Transolver(Operator):
 
     def _places(self, axes: Sequence[Axis], like: Tensor) -> Tensor:
         if self.config.positions == "coordinates":
-            return cell_coordinates(axes, like)
+            return 2 * cell_coordinates(axes, like) - 1
         return lattice_distances(axes, self.config.lattice, like)
 
 
