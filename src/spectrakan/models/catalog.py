@@ -8,12 +8,22 @@ from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.amfno import AMFNO, AMFNOConfig
+from spectrakan.models.ffno import FFNO, FFNOConfig
+from spectrakan.models.fno import FNO, FNOConfig
+from spectrakan.models.lno import LNO, LNOConfig
+from spectrakan.models.local_fno import LocalFNO, LocalFNOConfig
 from spectrakan.models.operator import Operator
 from spectrakan.models.spectrakan import SpectraKAN, SpectraKANConfig
+from spectrakan.models.unet import UNet, UNetConfig
 
 MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
     "spectrakan": (SpectraKAN, SpectraKANConfig),
     "amfno": (AMFNO, AMFNOConfig),
+    "unet": (UNet, UNetConfig),
+    "fno": (FNO, FNOConfig),
+    "ffno": (FFNO, FFNOConfig),
+    "lno": (LNO, LNOConfig),
+    "local_fno": (LocalFNO, LocalFNOConfig),
 }
 """Operator and settings class by name."""
 
@@ -40,8 +50,13 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "amfno": {"default": {}, "paper": _PAPER_TRUNK},
+    "unet": {"default": {}, "small": {"width": 12}},
+    "fno": {"default": {}, "small": {"width": 16, "num_modes": 8}},
+    "ffno": {"default": {}, "small": {"width": 32, "num_modes": 12, "num_layers": 4, "factor": 2, "gain": 1.0}},
+    "lno": {"default": {}, "small": {"width": 8, "num_modes": 4}},
+    "local_fno": {"default": {}, "small": {"width": 16, "num_modes": 8}},
 }
-"""Named combinations of choices; `paper` is the text to the letter."""
+"""Named combinations of choices; `paper` is the text to the letter, `small` a size for work on a CPU."""
 
 
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:
