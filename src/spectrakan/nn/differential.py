@@ -44,17 +44,17 @@ class DifferentialKernel(nn.Module):
         stencils = difference_stencils(self.weight)
         if all(axis.uniform for axis in axes):
             parts = [stencil * (self.length * axis.cells) for stencil, axis in zip(stencils, axes, strict=True)]
-            return _convolve(wider, torch.stack(parts).sum(0)).transpose(0, 1).contiguous()
+            return convolve(wider, torch.stack(parts).sum(0)).transpose(0, 1).contiguous()
         total = torch.zeros_like(field)
         for place, (stencil, axis) in enumerate(zip(stencils, axes, strict=True)):
             view = [1] * len(axes)
             view[place] = axis.cells
             scale = (self.length / _spacing(axis)).to(field.dtype).to(field.device).view(view)
-            total = total + scale * _convolve(wider, stencil).transpose(0, 1)
+            total = total + scale * convolve(wider, stencil).transpose(0, 1)
         return total
 
 
-def _convolve(field: Tensor, kernel: Tensor) -> Tensor:
+def convolve(field: Tensor, kernel: Tensor) -> Tensor:
     """Sum over offsets and channels of `(batch, channel, *space)`, without padding."""
     product = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[field.ndim - 2]
     result: Tensor = product(field, kernel)

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, axis_transform, two_sided_transform
+from spectrakan.nn.mode_products import real_form
 from spectrakan.nn.products import analyse, synthesise
 
 
@@ -67,13 +68,6 @@ class FourierLayer(nn.Module):
         columns = value.movedim(0, -3).reshape(math.prod(modes), 2 * self.width, batch)
         product = torch.bmm(real_form(weight.flatten(0, len(modes) - 1)), columns)
         return product.view(*modes, 2, self.width, batch).movedim(-3, 0)
-
-
-def real_form(weight: Float[Tensor, "modes channel out 2"]) -> Float[Tensor, "modes rows columns"]:
-    """Complex matrices as real ones that act on columns (real parts, imaginary parts)."""
-    real, imaginary = weight.transpose(1, 2).unbind(-1)
-    upper, lower = torch.cat([real, -imaginary], dim=2), torch.cat([imaginary, real], dim=2)
-    return torch.cat([upper, lower], dim=1)
 
 
 def _ends(weight: Tensor, axis: int, count: int) -> Tensor:

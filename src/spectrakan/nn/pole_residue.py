@@ -22,6 +22,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, wave_transform
+from spectrakan.nn.mode_products import multiply_modes
 
 MIN_DECAY = 0.05
 """Slowest decay over the unit length: below it, steady and transient part would cancel to rounding error."""
@@ -80,7 +81,8 @@ class PoleResidue(nn.Module):
                 residues = torch.einsum(f"io{place},io{_POLE[axis]}{_MODE[axis]}->io{after}", residues, gains[axis])
                 place = after
         if not any(transient):
-            return torch.einsum(f"ib{modes},io{modes}->ob{modes}", spectrum, residues)
+            systems = residues.flatten(2).permute(2, 0, 1)
+            return multiply_modes(systems, spectrum.flatten(2)).view(spectrum.shape)
         fading = [axis for axis, fades in enumerate(transient) if fades]
         value, place = spectrum, f"ib{modes}"
         for axis in fading:

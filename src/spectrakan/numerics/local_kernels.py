@@ -53,15 +53,19 @@ def local_functions(offsets: Sequence[Tensor], radius: float, rings: int) -> Ten
     return torch.stack(functions)
 
 
+def stencil_shape(widths: Sequence[float], radius: float) -> list[int]:
+    """How many cells of the given widths lie within the radius of a cell, itself included, along each axis."""
+    return [2 * (math.ceil(radius / width) - 1) + 1 if width < radius else 1 for width in widths]
+
+
 def sampled_functions(widths: Sequence[float], radius: float, rings: int) -> Tensor:
     """The functions on offsets of whole cells, scaled to sum to one: `(functions, *offsets)`, float64.
 
     A function that no offset falls into, for the cells are too wide for it, is left zero.
     """
-    reach = [math.ceil(radius / width) - 1 if width < radius else 0 for width in widths]
     offsets = [
-        torch.arange(-count, count + 1, dtype=torch.float64) * width
-        for count, width in zip(reach, widths, strict=True)
+        torch.arange(-(count // 2), count // 2 + 1, dtype=torch.float64) * width
+        for count, width in zip(stencil_shape(widths, radius), widths, strict=True)
     ]
     values = local_functions(offsets, radius, rings)
     totals = values.flatten(1).sum(1)
