@@ -19,8 +19,8 @@ from torch import Tensor
 
 import spectrakan as sk
 
-MODELS = ["unet", "fno", "ffno", "lno", "local_fno"]
-SHARE = {("lno", "darcy2d"): 0.8}
+MODELS = ["unet", "fno", "ffno", "lno", "local_fno", "transolver", "cvit", "deeponet", "deepokan"]
+SHARE = {("lno", "darcy2d"): 0.8, ("deeponet", "darcy2d"): 0.8, ("deepokan", "darcy2d"): 0.8}
 """Where less is asked than half of the floor: systems at rest on one side do not fit an elliptic equation."""
 THREADS = 2
 LIMIT = 60.0 * THREADS

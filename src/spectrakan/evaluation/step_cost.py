@@ -11,7 +11,7 @@ import torch
 from spectrakan.models import Operator
 
 
-def step_seconds(model: Operator, space: Sequence[int], *, batch: int = 4, repeats: int = 3) -> float:
+def step_seconds(model: Operator, space: Sequence[int], *, batch: int = 1, repeats: int = 3) -> float:
     """CPU seconds of one forward and backward pass on random fields: the median after one pass to warm up.
 
     CPU time of all threads, not time on the wall, so that other work on the machine matters less. A model without

@@ -7,10 +7,11 @@ decoder   e(x) = latents on a lattice, interpolated with Gaussian weights (`nn/l
 u_next(x) = W (y + gelu(W_1 y + b_1)) + b,     y = LN(decoder(x))
 
 The answer can be asked at any coordinates. The encoder reads the field on a lattice of its own of `cells` along
-each axis (`nn/sensors`: means over larger cells, lines between centres of larger ones), so fields of any size,
-whether or not a patch divides it, are resampled, never padded, and a patch means the same at each. Different from
-the reference code: the Gaussian weights are a softmax (there a ratio that becomes 0/0 in float32 where the lattice
-is coarse); a single frame is not aggregated over time, which would leave queries and keys without a gradient.
+each axis (`nn/sensors`: means where the field is finer, lines between its centres where it is coarser), so fields
+of any size, whether or not a patch divides it, are resampled, never padded, and a patch always means the same.
+Different from the reference code: the Gaussian weights are a softmax (there a ratio that becomes 0/0 in float32
+where the lattice is coarse); a single frame is not aggregated over time, which would leave queries and keys
+without a gradient.
 """
 
 from __future__ import annotations
