@@ -41,7 +41,7 @@ MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
 }
 """Operator and settings class by name."""
 
-_SMALL_TRANSOLVER = {"width": 32, "num_layers": 3, "num_heads": 4, "num_slices": 8}
+_SMALL_TRANSOLVER = {"width": 32, "num_layers": 2, "num_heads": 4, "num_slices": 8}
 _SMALL_DEEPOKAN = {"num_centres": 8}
 _SMALL_CVIT = {"width": 64, "num_layers": 2, "num_heads": 4, "decoder_width": 64, "decoder_heads": 4}
 _SMALL_LATTICE = {"latent_cells": 16, "latent_width": 32, "sharpness": 400.0}

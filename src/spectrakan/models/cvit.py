@@ -10,8 +10,8 @@ The answer can be asked at any coordinates. The encoder reads the field on a lat
 each axis (`nn/sensors`: means where the field is finer, lines between its centres where it is coarser), so fields
 of any size, whether or not a patch divides it, are resampled, never padded, and a patch always means the same.
 Different from the reference code: the Gaussian weights are a softmax (there a ratio that becomes 0/0 in float32
-where the lattice is coarse); a single frame is not aggregated over time, which would leave queries and keys
-without a gradient.
+where the lattice is coarse); the latents start smooth (there as noise); a single frame is not aggregated over
+time, which would leave queries and keys without a gradient.
 """
 
 from __future__ import annotations

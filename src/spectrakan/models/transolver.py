@@ -9,8 +9,8 @@ form for irregular meshes) the model is one operator at every resolution and on 
 `projection="convolution"` is the published form for structured grids: it sees neighbours, which move closer as
 the grid refines. Different from the reference code:
 - the slice map keeps its orthogonal start, which there is overwritten by the general one;
-- the general start falls with the fan-in, 0.02 at 256, the lift has unit gain and coordinates run from -1 to 1,
-  so that places and narrow networks do not start at almost nothing; there it is 0.02 everywhere, and 0 to 1;
+- weights start with a deviation that falls with the fan-in, and coordinates come at zero mean and unit variance;
+  there it is 0.02 for every map and [0, 1], so that places and narrow networks start at almost nothing;
 - the temperature is clamped to [0.1, 5] in both forms, there only on structured grids;
 - the sizes of the grid are not fixed, and there is no placeholder vector, which no task with an input uses.
 """
@@ -33,8 +33,10 @@ from spectrakan.nn.positions import cell_coordinates, cell_shares, lattice_dista
 from spectrakan.nn.slice_attention import Projection, SliceAttention
 
 Count = Annotated[int, Field(ge=1)]
-START_DEVIATION, START_WIDTH = 0.02, 256
-"""Linear maps start with deviation 0.02 at the published width, and at other fan-ins with the same gain."""
+START_GAIN, LIFT_GAIN = 0.8, 1.7
+"""Deviation of starting weights times the square root of the fan-in: in the blocks and the head, and in the lift."""
+UNIT_VARIANCE = 12**0.5
+"""One over the deviation of a coordinate that is spread evenly on [0, 1]."""
 
 
 @settings
@@ -84,7 +86,7 @@ class Transolver(Operator):
         self.head = nn.Linear(config.width, signature.out_channels)
         self.apply(_start)
         for layer in (self.lift, self.place, self.lift_out):
-            nn.init.trunc_normal_(layer.weight, std=layer.in_features**-0.5)
+            nn.init.trunc_normal_(layer.weight, std=LIFT_GAIN * layer.in_features**-0.5)
         for module in self.modules():
             if isinstance(module, SliceAttention):
                 nn.init.orthogonal_(module.slice.weight)
@@ -103,7 +105,7 @@ class Transolver(Operator):
 
     def _places(self, axes: Sequence[Axis], like: Tensor) -> Tensor:
         if self.config.positions == "coordinates":
-            return 2 * cell_coordinates(axes, like) - 1
+            return UNIT_VARIANCE * (cell_coordinates(axes, like) - 0.5)
         return lattice_distances(axes, self.config.lattice, like)
 
 
@@ -127,7 +129,6 @@ class _Block(nn.Module):
 
 def _start(module: nn.Module) -> None:
     if isinstance(module, nn.Linear):
-        deviation = START_DEVIATION * (START_WIDTH / module.in_features) ** 0.5
-        nn.init.trunc_normal_(module.weight, std=deviation)
+        nn.init.trunc_normal_(module.weight, std=START_GAIN * module.in_features**-0.5)
         if module.bias is not None:
             nn.init.zeros_(module.bias)
