@@ -35,3 +35,12 @@ def test_sharp_weights_on_a_coarse_lattice_stay_finite_in_single_precision():
     embedded.square().sum().backward()
     assert bool(torch.isfinite(embedded).all())
     assert bool(torch.isfinite(grid.latents.grad).all())
+
+
+def test_latents_start_smooth_and_at_unit_variance():
+    torch.manual_seed(0)
+    latents = LatentGrid((32, 32), 200, 8, 1e3).latents.detach()
+    assert float(latents.square().mean()) == pytest.approx(1.0, abs=0.1)
+    step = float((latents[1:] - latents[:-1]).square().mean().sqrt())
+    far = float((latents[16:] - latents[:16]).square().mean().sqrt())
+    assert step < 0.2 < 0.8 < far, "neighbours alike, halves of the domain not"
