@@ -27,8 +27,8 @@ from spectrakan.nn.differential import convolve
 from spectrakan.nn.mode_products import multiply_modes
 from spectrakan.numerics.local_kernels import count_local_functions, sampled_functions, stencil_shape
 
-DIRECT_LIMIT = 49
-"""Cells of a stencil above which the transform is quicker."""
+DIRECT_LIMIT = {1: 9, 2: 49, 3: 27}
+"""Cells of a stencil, by the number of axes, above which the transform is quicker on a CPU."""
 
 
 class LocalIntegral(nn.Module):
@@ -48,7 +48,7 @@ class LocalIntegral(nn.Module):
     ) -> Float[Tensor, "channel batch *space"]:
         """`(channel, batch, *space)` to the same shape."""
         widths = [1 / axis.cells for axis in axes]
-        if math.prod(stencil_shape(widths, self.radius)) <= DIRECT_LIMIT:
+        if math.prod(stencil_shape(widths, self.radius)) <= DIRECT_LIMIT[len(axes)]:
             return self.by_stencil(field, axes)
         return self.by_transform(field, axes)
 
