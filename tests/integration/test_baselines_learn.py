@@ -19,7 +19,8 @@ import spectrakan as sk
 
 MODELS = ["unet", "fno", "ffno", "lno", "local_fno", "transolver", "cvit", "deeponet", "deepokan"]
 SHARE = {("lno", "darcy2d"): 0.8, ("deeponet", "darcy2d"): 0.8, ("deepokan", "darcy2d"): 0.8}
-"""Where less is asked than half of the floor: systems at rest on one side do not fit an elliptic equation."""
+"""Where less is asked than half of the floor: systems at rest on one side do not fit an elliptic equation, and
+branch and trunk have one basis for all media."""
 LIMIT = 120.0
 """Seconds of computing by one thread, a minute of two cores; whatever else the machine does does not count."""
 
