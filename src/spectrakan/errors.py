@@ -22,6 +22,10 @@ class DataFormatError(SpectraKANError):
     """A file is missing, damaged, of a foreign format or not what its reader was promised."""
 
 
+class RunError(SpectraKANError):
+    """A run cannot begin or go on: its folder is in use, the disk or the memory is full, or training diverged."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Say which known word was probably meant, as the tail of an error message.
 

@@ -10,12 +10,17 @@ import typer
 from rich.console import Console
 
 from spectrakan.cli.check import check
+from spectrakan.cli.compare import compare
 from spectrakan.cli.demo import demo
 from spectrakan.cli.download import download
+from spectrakan.cli.evaluate import evaluate
 from spectrakan.cli.generate import generate
 from spectrakan.cli.models import models
+from spectrakan.cli.predict import predict
 from spectrakan.cli.tasks import tasks
-from spectrakan.errors import SpectraKANError
+from spectrakan.cli.train import train
+from spectrakan.errors import RunError, SpectraKANError
+from spectrakan.training.stop import Stopped
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "tasks": tasks,
@@ -23,6 +28,10 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "generate": generate,
     "download": download,
     "check": check,
+    "train": train,
+    "evaluate": evaluate,
+    "predict": predict,
+    "compare": compare,
     "demo": demo,
 }
 """Every command by name; its function's signature is its arguments, its docstring its help."""
@@ -49,9 +58,26 @@ def _program() -> None:
 
 
 def main() -> None:
-    """Run the command line; a mistake, a full disk or a closed folder is one line and exit code 2, no traceback."""
+    """Run the command line; failures end in one line and an exit code, never in a traceback.
+
+    2: the user's mistake. 1: the run failed (folder in use, disk or memory full, diverged).
+    130 and 143: stopped by Ctrl-C and SIGTERM, after a checkpoint.
+    """
     try:
         build_app()()
-    except (SpectraKANError, OSError) as problem:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {problem}", markup=False)
+    except RunError as problem:
+        _tell(f"error: {problem}")
+        sys.exit(1)
+    except SpectraKANError as problem:
+        _tell(f"error: {problem}")
         sys.exit(2)
+    except Stopped as stop:
+        _tell(str(stop))
+        sys.exit(stop.code)
+    except OSError as problem:
+        _tell(f"error: {problem}")
+        sys.exit(1)
+
+
+def _tell(text: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)

@@ -1,0 +1,95 @@
+"""Those who listen to a training loop on behalf of the run folder: log and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from spectrakan.checkpoint import describe_model, save_best, save_checkpoint
+from spectrakan.errors import RunError
+from spectrakan.runs import RunFolder, RunLog
+from spectrakan.training.events import EpochEnded, Event, Recovered, StepTaken
+from spectrakan.training.session import Session
+
+
+class LogWriter:
+    """Writes every n-th step, every epoch and every recovery to the run's log."""
+
+    def __init__(self, log: RunLog, every: int) -> None:
+        self.log = log
+        self.every = every
+        self.since = time.perf_counter()
+
+    def __call__(self, event: Event) -> None:
+        """Log an event, if it is one to be logged."""
+        match event:
+            case StepTaken() if event.step % self.every == 0:
+                self._write("step", event, loss=event.loss, rate=event.rate, gradient_norm=event.gradient_norm)
+            case EpochEnded():
+                facts = {"loss": event.loss, "validation": event.validation, "is_best": event.is_best}
+                self._write("epoch", event, **facts)
+            case Recovered():
+                self._write("recovery", event, reason=event.reason, rate_factor=event.rate_factor)
+            case _:
+                pass
+
+    def _write(self, name: str, event: Event, **facts: Any) -> None:
+        now = time.perf_counter()
+        # Time since the line before, so that the sum over lines is the time of the run, resumed or not.
+        self.log.write(name, epoch=event.epoch, step=event.step, **facts, seconds=round(now - self.since, 4))
+        self.since = now
+
+
+class CheckpointWriter:
+    """Saves `last` when it is due, and `best` when an epoch was the best; all processes take part."""
+
+    def __init__(self, session: Session, folder: RunFolder | None) -> None:
+        self.session = session
+        self.folder = folder
+        self.since = time.monotonic()
+        session.checkpoint_wanted = self.wanted
+
+    def __call__(self, event: Event) -> None:
+        """Save what an event calls for."""
+        session = self.session
+        if isinstance(event, EpochEnded) and event.is_best and self.folder is not None and session.runtime.writes:
+            save_best(self.folder.best, describe_model(session.model), session.best_weights)
+        if isinstance(event, StepTaken) and (session.checkpoint_due or session.stopping):
+            self.save_last()
+
+    def save_last(self) -> None:
+        """Write the whole state, so that a run can go on from here."""
+        state = self.session.capture()
+        if self.folder is not None and self.session.runtime.writes:
+            save_checkpoint(self.folder.last, state)
+        self.since = time.monotonic()
+
+    def wanted(self) -> bool:
+        """Whether the step that is under way should be followed by a checkpoint."""
+        choices = self.session.choices.runtime
+        if self.folder is None:
+            return False
+        if choices.checkpoint_steps:
+            return (self.session.position.step + 1) % choices.checkpoint_steps == 0
+        return time.monotonic() - self.since >= choices.checkpoint_seconds
+
+
+class TensorBoardWriter:
+    """The same curves for TensorBoard, where it is installed."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise RunError("runtime.tensorboard needs the extra `track`: pip install 'spectrakan[track]'") from None
+        self.writer = SummaryWriter(str(folder.path / "tensorboard"))
+
+    def __call__(self, event: Event) -> None:
+        """Add the numbers of an event to their curves."""
+        if isinstance(event, StepTaken):
+            self.writer.add_scalar("loss/step", event.loss, event.step)
+            self.writer.add_scalar("rate", event.rate, event.step)
+        elif isinstance(event, EpochEnded):
+            self.writer.add_scalar("loss/epoch", event.loss, event.step)
+            if event.validation is not None:
+                self.writer.add_scalar("validation", event.validation, event.step)

@@ -1,0 +1,83 @@
+"""What came of a run: its scores on the test part, and the record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+
+from spectrakan.config import as_mapping
+from spectrakan.data.prepare import Prepared
+from spectrakan.evaluation.evaluate import accumulate, scored_frames, summary
+from spectrakan.metrics import MetricAccumulator
+from spectrakan.models.operator import Operator
+from spectrakan.runs import make_record, provenance
+from spectrakan.training.memory import peak_memory_mb
+from spectrakan.training.runtime import Runtime
+from spectrakan.training.settings import RunSettings
+
+
+def final_scores(model: Operator, prepared: Prepared, choices: RunSettings, runtime: Runtime) -> dict[str, Any]:
+    """Scores on the test part, whose samples the processes share; empty where there is no test part."""
+    samples = list(prepared.split.part("test"))
+    if not samples:
+        return {}
+    data = prepared.trajectories
+    scored = scored_frames(data, prepared.history, choices.data.horizon)
+    mine = samples[runtime.rank :: runtime.world_size]
+    stream = accumulate(model, data, mine, scored, batch_size=choices.training.batch_size)
+    return summary(model, data, scored, _merged(stream, prepared, runtime))
+
+
+def record_of(
+    model: Operator,
+    prepared: Prepared,
+    choices: RunSettings,
+    scores: dict[str, Any],
+    *,
+    seconds: float,
+    runtime: Runtime,
+    digest: str,
+) -> dict[str, Any]:
+    """The record of a run; its config, data hash, seed and versions are enough to repeat it."""
+    data = prepared.trajectories
+    return make_record(
+        table="main",
+        task=choices.task,
+        model=model.name,
+        variant=choices.model["variant"],
+        scale="custom",
+        seed=choices.runtime.seed,
+        resolution=list(data.grid.shape),
+        num_samples=data.num_samples,
+        horizon=scores.get("horizon"),
+        metrics=scores.get("metrics", {}),
+        metrics_per_field=scores.get("metrics_per_field", {}),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        train_seconds=round(seconds, 3),
+        peak_memory_mb=round(peak_memory_mb(runtime.device), 1),
+        config=as_mapping(choices),
+        provenance=provenance(
+            data_sha256=digest,
+            device=runtime.device.type,
+            processes=runtime.world_size,
+            threads=torch.get_num_threads(),
+            split=prepared.split.to_json(),
+        ),
+    )
+
+
+def _merged(stream: MetricAccumulator, prepared: Prepared, runtime: Runtime) -> MetricAccumulator:
+    """The streams of all processes joined, in their order."""
+    if runtime.world_size == 1:
+        return stream
+    text = json.dumps(stream.state()).encode()
+    # Padded to the longest, for processes exchange tensors of equal shape.
+    longest = int(max(float(size) for size in runtime.gather(torch.tensor([len(text)]))))
+    padded = torch.frombuffer(bytearray(text.ljust(longest)), dtype=torch.uint8)
+    joined = MetricAccumulator(grid=prepared.trajectories.grid)
+    for part in runtime.gather(padded):
+        state = json.loads(bytes(part.tolist()))
+        joined.merge(MetricAccumulator.restore(state, grid=prepared.trajectories.grid))
+    return joined

@@ -1,0 +1,143 @@
+"""Where a run computes: device, precision, seeds, and its part among several processes.
+
+Under torchrun each process finds its number in the environment; without it there is one process and every
+function here does nothing beyond returning its input.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from spectrakan.errors import ConfigError
+from spectrakan.training.settings import RuntimeSettings
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One process of a run."""
+
+    device: torch.device
+    dtype: torch.dtype
+    mixed: bool = False
+    rank: int = 0
+    world_size: int = 1
+
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes files and shows progress."""
+        return self.rank == 0
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """Mixed precision where it was asked for."""
+        return torch.autocast(self.device.type, dtype=torch.bfloat16) if self.mixed else nullcontext()
+
+    def sum(self, numbers: Sequence[float]) -> list[float]:
+        """Numbers summed over all processes, in float64."""
+        if self.world_size == 1:
+            return list(numbers)
+        kind = torch.float32 if self.device.type == "mps" else torch.float64
+        total = torch.tensor(list(numbers), dtype=kind, device=self.device)
+        dist.all_reduce(total)
+        return [float(number) for number in total]
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        """A tensor of equal shape from each process, in their order, on the CPU."""
+        if self.world_size == 1:
+            return [tensor.cpu()]
+        mine = tensor.to(self.device)
+        parts = [torch.empty_like(mine) for _ in range(self.world_size)]
+        dist.all_gather(parts, mine)
+        return [part.cpu() for part in parts]
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.world_size > 1:
+            dist.barrier()
+
+
+def restarts() -> int:
+    """How often torchrun has started this group of processes again after a failure."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+@contextmanager
+def started(choices: RuntimeSettings) -> Iterator[Runtime]:
+    """Set up this process for a run, and leave the interpreter's global state as it was found."""
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    device = pick_device(choices.device, int(os.environ.get("LOCAL_RANK", "0")))
+    mixed = choices.precision == "bfloat16"
+    if mixed and device.type == "cpu":
+        raise ConfigError("runtime.precision=bfloat16 is mixed precision on a GPU; on a CPU use float32")
+    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    if choices.threads:
+        torch.set_num_threads(choices.threads)
+    if choices.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    devices = [device] if device.type == "cuda" else []
+    joined = world > 1 and not dist.is_initialized()
+    if joined:
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        with torch.random.fork_rng(devices=devices):
+            seed_all(choices.seed, device)
+            yield Runtime(device, DTYPES[choices.precision], mixed, rank, world)
+    finally:
+        if joined:
+            dist.destroy_process_group()
+        torch.set_num_threads(threads)
+        # Only where it was changed: this call loads torch's compiler, which takes seconds.
+        if torch.are_deterministic_algorithms_enabled() != strict:
+            torch.use_deterministic_algorithms(strict)
+
+
+def pick_device(name: str, local_rank: int = 0) -> torch.device:
+    """The device of that name, or for `auto` the best there is."""
+    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    chosen = next(kind for kind, there in present.items() if there) if name == "auto" else name
+    if not present[chosen]:
+        have = ", ".join(kind for kind, there in present.items() if there)
+        raise ConfigError(f"runtime.device={chosen} is not available here; available: {have}")
+    if chosen == "cuda":
+        return torch.device("cuda", local_rank % max(1, torch.cuda.device_count()))
+    return torch.device(chosen)
+
+
+def seed_all(seed: int, device: torch.device) -> None:
+    """Seed the generators that layers draw from; called inside `fork_rng`, so callers keep theirs."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+
+
+def random_states(runtime: Runtime) -> dict[str, Tensor]:
+    """The generators' states of all processes, by process."""
+    states = {f"cpu.{rank}": state for rank, state in enumerate(runtime.gather(torch.get_rng_state()))}
+    if runtime.device.type == "cuda":
+        mine = torch.cuda.get_rng_state(runtime.device)
+        states |= {f"cuda.{rank}": state for rank, state in enumerate(runtime.gather(mine))}
+    return states
+
+
+def restore_random(states: dict[str, Tensor], runtime: Runtime) -> None:
+    """Put this process's generators back; a process that the saved run did not have keeps its own."""
+    if (state := states.get(f"cpu.{runtime.rank}")) is not None:
+        torch.set_rng_state(state)
+    if runtime.device.type == "cuda" and (state := states.get(f"cuda.{runtime.rank}")) is not None:
+        torch.cuda.set_rng_state(state, runtime.device)
+
+
+def noise_source(seed: int, step: int, rank: int) -> torch.Generator:
+    """Random numbers of one step and process, from their numbers alone, so nothing has to be saved."""
+    return torch.Generator().manual_seed(((seed * 1_000_003 + rank) * 1_000_003 + step) % 2**63)

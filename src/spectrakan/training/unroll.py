@@ -1,0 +1,100 @@
+"""What is minimised: an operator's own frames over a horizon, against the true ones.
+
+one_step        the next frame, from a true history
+autoregressive  `horizon` frames, each from the ones before, gradients through all of them
+pushforward     the same, but only the last `gradient_steps` frames are compared and differentiated: the
+                operator learns from its own errors without the cost of a long graph (Brandstetter et al. 2022)
+
+A steady task is one step. Noise on the first history makes any mode robust to the operator's own errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from spectrakan.fields import Grid, Window
+from spectrakan.models.operator import Operator
+from spectrakan.training.loss import loss
+from spectrakan.training.settings import TrainingSettings
+
+
+class Objective(nn.Module):
+    """The mean loss of a batch, `Window -> ()`; one module, so that a distributed wrapper sees one forward."""
+
+    def __init__(self, model: Operator, choices: TrainingSettings) -> None:
+        super().__init__()
+        self.model = model
+        self.choices = choices
+
+    def forward(self, window: Window, horizon: int, noise: torch.Generator | None = None) -> Tensor:
+        """Unroll `horizon` frames and compare; `noise` is where random perturbations come from."""
+        model, choices = self.model, self.choices
+        history = model.input_units.normalize(window.inputs)
+        targets = model.output_units.normalize(window.targets[:, :horizon])
+        params = window.params
+        if params is not None and model.param_units is not None:
+            params = model.param_units.normalize(params)
+        if choices.noise > 0 and noise is not None:
+            drawn = torch.randn(history.shape, generator=noise, dtype=history.dtype)
+            history = history + choices.noise * drawn.to(history.device)
+        free = max(0, horizon - choices.gradient_steps) if choices.mode == "pushforward" else 0
+        step = _remembering if choices.checkpoint_activations else _plain
+        pred = unroll(model, history, horizon, params, window.grid, free_steps=free, step=step)
+        samples = loss(
+            choices.loss,
+            pred[:, free:],
+            targets[:, free:],
+            grid=window.grid,
+            observed=window.observed,
+            step_reduction=choices.step_reduction,
+        )
+        return samples.mean()
+
+
+Step = Callable[[Operator, Tensor, Tensor | None, Grid | None], Tensor]
+
+
+def unroll(
+    model: Operator,
+    history: Tensor,
+    horizon: int,
+    params: Tensor | None,
+    grid: Grid | None,
+    *,
+    free_steps: int = 0,
+    step: Step | None = None,
+) -> Tensor:
+    """Frames `(B, horizon, *space, C)` at unit scale, the first `free_steps` of them without gradient."""
+    take = _plain if step is None else step
+    frames: list[Tensor] = []
+    for index in range(horizon):
+        with torch.set_grad_enabled(torch.is_grad_enabled() and index >= free_steps):
+            frame = take(model, history, params, grid)
+        frames.append(frame)
+        if index + 1 < horizon:
+            history = torch.cat([history[:, 1:], frame[:, None]], dim=1)
+    return torch.stack(frames, dim=1)
+
+
+def horizon_at(progress: float, choices: TrainingSettings) -> int:
+    """Frames to unroll at a share `progress` of the training.
+
+    With `curriculum` c > 0 the horizon grows evenly from 1 to its full length over the first share c.
+    """
+    if choices.curriculum == 0.0 or progress >= choices.curriculum:
+        return choices.horizon
+    return min(choices.horizon, 1 + int(progress / choices.curriculum * choices.horizon))
+
+
+def _plain(model: Operator, history: Tensor, params: Tensor | None, grid: Grid | None) -> Tensor:
+    return model.forward_normalized(history, params, grid)
+
+
+def _remembering(model: Operator, history: Tensor, params: Tensor | None, grid: Grid | None) -> Tensor:
+    """Keep the input of a step instead of its inner activations, and compute these again on the way back."""
+    frame: Tensor = checkpoint(model.forward_normalized, history, params, grid, use_reentrant=False)
+    return frame

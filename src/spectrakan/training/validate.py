@@ -1,0 +1,55 @@
+"""The error by which the best weights are chosen: relative L2 of whole rollouts in physical units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from spectrakan.data.windows import Windows
+from spectrakan.models.operator import Operator
+from spectrakan.rollout import rollout
+from spectrakan.training.runtime import Runtime
+
+
+def validator(windows: Windows | None, batch_size: int, runtime: Runtime) -> Callable[[Operator], float | None]:
+    """The mean over samples and fields of ||p - t|| / ||t||, norms over all frames and cells.
+
+    Processes share the samples; a rollout that is not finite makes the error infinite.
+    """
+
+    def validate(model: Operator) -> float | None:
+        if windows is None:
+            return None
+        mine = list(range(runtime.rank, len(windows), runtime.world_size))
+        total = sum(_errors(model, windows, batch, runtime) for batch in _batches(mine, batch_size))
+        error = runtime.sum((total,))[0] / len(windows)
+        return error if math.isfinite(error) else math.inf
+
+    return validate
+
+
+@torch.no_grad()
+def _errors(model: Operator, windows: Windows, indices: Sequence[int], runtime: Runtime) -> float:
+    """Sum over some samples of their errors."""
+    window = windows.gather(indices)
+
+    def move(tensor: Tensor) -> Tensor:
+        return tensor.to(runtime.device, runtime.dtype)
+
+    inputs, targets = move(window.inputs), move(window.targets)
+    params = None if window.params is None else move(window.params)
+    if model.signature.evolves:
+        pred = rollout(model, inputs, targets.shape[1], params, window.grid)
+    else:
+        pred = model(inputs, params, window.grid)[:, None]
+    error, size = (values.square().flatten(1, -2).sum(1).sqrt() for values in (pred - targets, targets))
+    ratio = error / size.clamp_min(torch.finfo(size.dtype).tiny)
+    # A field that is zero throughout has no relative error; its absolute one stands in.
+    return float(torch.where(size > 0, ratio, error).mean(-1).double().sum())
+
+
+def _batches(indices: Sequence[int], size: int) -> list[Sequence[int]]:
+    return [indices[first : first + size] for first in range(0, len(indices), size)]
