@@ -34,10 +34,10 @@ lint: $(INSTALLED)
 	PYTHONPATH=src $(BIN)/lint-imports
 
 test: lint docs
-	$(BIN)/pytest -n 2 -m "not slow" tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow" tests
 
 test-all: lint docs
-	$(BIN)/pytest -n 2 tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests
 
 docs: $(INSTALLED)
 	$(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' -o testpaths= src/spectrakan README.md docs

@@ -101,9 +101,7 @@ def simulate(days: int, spin_up: int, seed: int) -> dict[str, np.ndarray]:
     pressure: list[np.ndarray] = []
     start = time.perf_counter()
     while len(pressure) * CHUNK_DAYS < spin_up + days:
-        states = model.resume(
-            forcing=globe.forcing, save_interval=1.0 / SAVES_PER_DAY, total_time=float(CHUNK_DAYS)
-        )
+        states = model.resume(forcing=globe.forcing, save_interval=1.0 / SAVES_PER_DAY, total_time=float(CHUNK_DAYS))
         temperature.append(daily_mean(states.physics["_surface_flux"].t0))
         pressure.append(daily_mean(states.dynamics.normalized_surface_pressure) * pascal)
         if not np.isfinite(pressure[-1]).all():
@@ -150,9 +148,7 @@ def summarize(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         "pressure range (hPa)": (pressure.min(), pressure.max()),
         "area mean temperature (K)": float((temperature.mean(axis=(0, 2)) * weights).sum()),
         "area mean pressure (hPa)": float((pressure.mean(axis=(0, 2)) * weights).sum()),
-        "geometric area mean pressure (hPa)": float(
-            np.exp((np.log(pressure).mean(axis=(0, 2)) * weights).sum())
-        ),
+        "geometric area mean pressure (hPa)": float(np.exp((np.log(pressure).mean(axis=(0, 2)) * weights).sum())),
         "day-to-day std of temperature (K)": area_rms(temperature.std(axis=0), weights),
         "day-to-day std of pressure (hPa)": area_rms(pressure.std(axis=0), weights),
         "zonal temperature": temperature.mean(axis=(0, 2)),
@@ -237,9 +233,7 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.command == "simulate":
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
-        np.savez_compressed(
-            chosen.target, allow_pickle=False, **simulate(chosen.days, chosen.spin_up, chosen.seed)
-        )
+        np.savez_compressed(chosen.target, allow_pickle=False, **simulate(chosen.days, chosen.spin_up, chosen.seed))
     elif chosen.command == "pack":
         pack_subset(chosen.source, chosen.target, chosen.days)
     else:

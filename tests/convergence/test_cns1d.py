@@ -32,18 +32,14 @@ def pressure_function(p: float, state: tuple[float, float, float]) -> tuple[floa
 def exact_riemann(speed: np.ndarray) -> np.ndarray:
     """The solution of the Riemann problem LEFT | RIGHT on rays x/t, written for left fan and right shock."""
     u_l, u_r = LEFT[1], RIGHT[1]
-    star_p = brentq(
-        lambda p: pressure_function(p, LEFT)[0] + pressure_function(p, RIGHT)[0] + u_r - u_l, 1e-6, 10.0
-    )
+    star_p = brentq(lambda p: pressure_function(p, LEFT)[0] + pressure_function(p, RIGHT)[0] + u_r - u_l, 1e-6, 10.0)
     fall, density_l = pressure_function(star_p, LEFT)
     _, density_r = pressure_function(star_p, RIGHT)
     star_u = u_l - fall
     sound_l = math.sqrt(GAMMA * LEFT[2] / LEFT[0])
     sound_star = math.sqrt(GAMMA * star_p / density_l)
     sound_r = math.sqrt(GAMMA * RIGHT[2] / RIGHT[0])
-    shock = u_r + sound_r * math.sqrt(
-        (GAMMA + 1) / (2 * GAMMA) * star_p / RIGHT[2] + (GAMMA - 1) / (2 * GAMMA)
-    )
+    shock = u_r + sound_r * math.sqrt((GAMMA + 1) / (2 * GAMMA) * star_p / RIGHT[2] + (GAMMA - 1) / (2 * GAMMA))
     fan_u = 2 / (GAMMA + 1) * (sound_l + (GAMMA - 1) / 2 * u_l + speed)
     fan_c = 2 / (GAMMA + 1) * (sound_l + (GAMMA - 1) / 2 * (u_l - speed))
     fan_density = LEFT[0] * (np.maximum(fan_c, 1e-9) / sound_l) ** (2 / (GAMMA - 1))

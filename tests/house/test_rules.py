@@ -39,7 +39,8 @@ def test_no_device_is_hard_coded():
     for path in SOURCES:
         text = path.read_text()
         assert ".cuda(" not in text, path
-        assert "torch.manual_seed(" not in text, path
+        if path.parent.name != "cli":
+            assert "torch.manual_seed(" not in text, f"{path}: only commands act on global state"
 
 
 def test_tracked_files_name_no_machine():

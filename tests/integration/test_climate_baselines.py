@@ -30,7 +30,11 @@ def score(predicted: np.ndarray, truth: np.ndarray, usual: np.ndarray) -> Scores
 
 
 def floors(path: ClimatePath, penalty: float, gap: int = 0) -> tuple[Scores, Scores]:
-    """Mean field and ridge regression on the standardised temperature; the first half trains."""
+    """Mean field and ridge regression on the standardised temperature; the first half trains.
+
+    The penalties below were found by a scan on the test halves: these tests show that the loaders give the
+    fields behind the published numbers, not what an honestly tuned ridge reaches.
+    """
     days = load_climate(path)
     assert days.inputs is not None
     warm, heavy = (np.asarray(part, np.float64).reshape(len(days), -1) for part in (days.inputs, days.values))
@@ -72,7 +76,8 @@ def test_simulated_globe(reference_data: Path):
 
 def test_shipped_days():
     mean, ridge = floors(None, penalty=300.0)
-    assert mean.relative_l2 < 0.01
-    assert mean.rmse == pytest.approx(7.1, rel=0.05)
-    assert ridge.rmse < 0.9 * mean.rmse
-    assert 0.25 < ridge.r2 < 0.55
+    assert mean.relative_l2 == pytest.approx(0.0074, abs=5e-5)
+    assert mean.rmse == pytest.approx(7.26, abs=5e-3)
+    assert ridge.relative_l2 == pytest.approx(0.0055, abs=5e-5)
+    assert ridge.rmse == pytest.approx(5.54, abs=5e-3)
+    assert ridge.r2 == pytest.approx(0.42, abs=5e-3)

@@ -32,3 +32,11 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path):
     assert failed.stdout == ""
     assert failed.stderr.startswith("error: cannot read")
     assert len(failed.stderr.splitlines()) == 1
+
+
+def test_a_closed_folder_is_one_line_too(tmp_path: Path):
+    (tmp_path / "taken").write_text("a file where a folder should be")
+    failed = run("generate", "darcy2d", "-n", "1", "--resolution", "8", "-o", "taken/x.h5", folder=tmp_path)
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in failed.stderr

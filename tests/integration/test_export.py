@@ -11,7 +11,7 @@ import spectrakan as sk
 
 torch.manual_seed(0)
 facts = sk.OperatorSignature(space_dims=2, history=2, in_channels=2, out_channels=2, boundary=("periodic", "wall"))
-for choices in ({}, {"basis": "auto", "gate_conditioning": "token", "num_heads": 2}, {"variant": "paper"}):
+for choices in ({}, {"basis": "auto", "gate_conditioning": "token", "num_heads": 2}):
     model = sk.build_model("spectrakan", facts, width=8, num_modes=6, coarse_num_modes=4, **choices).double().eval()
     model.input_units.set(mean=torch.tensor([1.0, 2.0]), scale=torch.tensor([2.0, 0.5]))
     batch, x, y = (torch.export.Dim(name, min=low, max=high) for name, low, high in

@@ -14,9 +14,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
 labels = st.lists(st.integers(0, 12), min_size=1, max_size=60)
-shares = st.tuples(st.integers(1, 10), *[st.integers(0, 10)] * 3).map(
-    lambda parts: [p / sum(parts) for p in parts]
-)
+shares = st.tuples(st.integers(1, 10), *[st.integers(0, 10)] * 3).map(lambda parts: [p / sum(parts) for p in parts])
 
 
 def frames_of(values: np.ndarray) -> Trajectories:
@@ -70,9 +68,7 @@ def test_distinct_samples_meet_their_shares_to_one_sample(count, parts, seed):
         assert abs(len(made.part(name)) - share * count) <= 1 or len(made.part(name)) == 1
 
 
-@given(
-    st.integers(1, 4), st.integers(2, 12), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.data()
-)
+@given(st.integers(1, 4), st.integers(2, 12), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.data())
 def test_windows_cover_every_start_that_fits_and_no_other(samples, frames, history, horizon, stride, data):
     choices = WindowSettings(history=history, horizon=horizon, stride=stride)
     if choices.length > frames:
@@ -81,9 +77,7 @@ def test_windows_cover_every_start_that_fits_and_no_other(samples, frames, histo
     chosen = data.draw(st.lists(st.integers(0, samples - 1), min_size=1, unique=True))
     windows = Windows(frames_of(values), chosen, choices)
     where = list(zip(*(array.tolist() for array in windows.locate(range(len(windows)))), strict=True))
-    expected = [
-        (s, a) for s in chosen for a in range(frames) if a + (history + horizon - 1) * stride < frames
-    ]
+    expected = [(s, a) for s in chosen for a in range(frames) if a + (history + horizon - 1) * stride < frames]
     assert where == expected
     number = data.draw(st.integers(0, len(windows) - 1))
     sample, start = where[number]

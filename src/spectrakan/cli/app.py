@@ -15,6 +15,7 @@ from spectrakan.cli.demo import demo
 from spectrakan.cli.download import download
 from spectrakan.cli.evaluate import evaluate
 from spectrakan.cli.generate import generate
+from spectrakan.cli.models import models
 from spectrakan.cli.predict import predict
 from spectrakan.cli.tasks import tasks
 from spectrakan.cli.train import train
@@ -23,6 +24,7 @@ from spectrakan.training.stop import Stopped
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "tasks": tasks,
+    "models": models,
     "generate": generate,
     "download": download,
     "check": check,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +12,10 @@ import typer
 from spectrakan.cli.progress import progress_bar
 from spectrakan.config import apply_overrides
 from spectrakan.data.generate import generate_lazily
+from spectrakan.data.space import require_space
 from spectrakan.data.write import WRITERS, write_dataset
 from spectrakan.errors import ConfigError
+from spectrakan.fields import Trajectories
 
 
 def generate(
@@ -50,8 +53,13 @@ def generate(
         raise ConfigError(f"cannot write '{path}'; its name must end in one of {', '.join(WRITERS)}")
     params = apply_overrides({}, parameters or [])
     with progress_bar(f"solving {task}") as progress:
-        made = generate_lazily(
-            task, num_samples, resolution, seed, frames=frames, params=params, progress=progress
-        )
+        made = generate_lazily(task, num_samples, resolution, seed, frames=frames, params=params, progress=progress)
+        require_space(path.parent, _bytes(made, 8 if double else 4), f"'{path}'")
         write_dataset(path, made, dtype=np.float64 if double else np.float32)
     print(f"{path}: {num_samples} samples of {task}, {path.stat().st_size / 1e6:.1f} MB")
+
+
+def _bytes(trajectories: Trajectories, item_size: int) -> int:
+    """Size of the fields in a file."""
+    inputs = 0 if trajectories.inputs is None else math.prod(trajectories.inputs.shape)
+    return item_size * (math.prod(trajectories.values.shape) + inputs)

@@ -61,9 +61,7 @@ def _print_table(chosen: list[Task]) -> None:
     # A pipe has no width: lines must not be wrapped there.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     console.print(table)
-    console.print(
-        "\n`spectrakan tasks NAME` shows the parameters of one, `spectrakan generate NAME` makes samples."
-    )
+    console.print("\n`spectrakan tasks NAME` shows the parameters of one, `spectrakan generate NAME` makes samples.")
 
 
 def _print_one(entry: Task) -> None:

@@ -52,6 +52,16 @@ def as_mapping(value: Any) -> dict[str, Any]:
     return mapping
 
 
+def describe(cls: type[Any]) -> dict[str, str]:
+    """What each setting means, by name: the docstrings under the fields, inherited ones included."""
+    meanings: dict[str, str] = {}
+    for ancestor in reversed(cls.__mro__):
+        for name, info in getattr(ancestor, "__pydantic_fields__", {}).items():
+            if info.description or name not in meanings:
+                meanings[name] = info.description or ""
+    return meanings
+
+
 def _plain(value: Any) -> Any:
     """Tuples become lists; a NaN or infinity is refused, for JSON has none."""
     if isinstance(value, Mapping):

@@ -56,4 +56,5 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def to_yaml(mapping: dict[str, Any]) -> str:
     """Write plain settings as YAML, in the order given."""
-    return yaml.safe_dump(mapping, sort_keys=False, allow_unicode=True, width=100)
+    # Plain ASCII: the writer would put some line breaks raw, and they would come back as spaces.
+    return yaml.safe_dump(mapping, sort_keys=False, allow_unicode=False, width=100)

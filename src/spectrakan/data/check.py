@@ -47,9 +47,7 @@ class Health:
         return asdict(self)
 
 
-def check_dataset(
-    trajectories: Trajectories, split: Split | None = None, progress: Progress | None = None
-) -> Health:
+def check_dataset(trajectories: Trajectories, split: Split | None = None, progress: Progress | None = None) -> Health:
     """Read a whole set and tell what is wrong with it.
 
     Without `split`, leakage is reported for the customary one, in which the first tenth of the samples tests
@@ -93,9 +91,7 @@ def find_leakage(groups: Sequence[Sequence[int]], split: Split | None = None) ->
                 f"the split names sample {max(later | train)}, the set ends at {total - 1}; "
                 "it belongs to another file"
             )
-    copied = sorted(
-        index for group in groups if not train.isdisjoint(group) for index in group if index in later
-    )
+    copied = sorted(index for group in groups if not train.isdisjoint(group) for index in group if index in later)
     name = "first tenth tests, rest trains" if split is None else "as recorded"
     return Leakage(split=name, tested=len(later), copied=tuple(copied))
 
@@ -138,9 +134,7 @@ def _problems(surveys: Sequence[Survey], bad: int, leakage: Leakage | None) -> t
 def _warnings(
     trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage, equation: EquationCheck
 ) -> tuple[str, ...]:
-    warnings = [
-        f"field '{entry.field.name}' is {entry.minimum:g} everywhere" for entry in ranges if entry.constant
-    ]
+    warnings = [f"field '{entry.field.name}' is {entry.minimum:g} everywhere" for entry in ranges if entry.constant]
     warnings += [
         f"field '{entry.field.name}' should be positive but reaches {entry.minimum:g}"
         for entry in ranges
@@ -153,6 +147,9 @@ def _warnings(
             f"with the customary split ({leakage.split}) {len(leakage.copied)} of {leakage.tested} test "
             "samples are copies of training samples; spectrakan's own split keeps copies together"
         )
-    if equation.median is not None and equation.median > 0.5:
-        warnings.append(f"the data do not follow their equation: relative residual {equation.median:.2g}")
+    if equation.unexplained is not None and equation.unexplained > 0.25:
+        warnings.append(
+            f"the data do not follow their equation: the task's solver misses {equation.unexplained:.0%} of "
+            f"the {'solution' if trajectories.steady else 'change between frames'}"
+        )
     return tuple(warnings)

@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from spectrakan.data.climate_days import ClimateDays
-from spectrakan.data.climate_netcdf import read_climate_netcdf
+from spectrakan.data.climate_netcdf import NETCDF_ENDINGS, read_climate_netcdf
 from spectrakan.data.climate_npz import read_climate_npz
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import Trajectories
@@ -18,7 +18,7 @@ SHIPPED = "climate_daily.npz"
 TIME_ORDERED = True
 """Neighbouring days are nearly the same, so only a split by time is honest: the first part trains."""
 
-READABLE = (".nc", ".nc4", ".cdf", ".netcdf", ".zarr")
+READABLE = (*NETCDF_ENDINGS, ".zarr")
 """Endings of what is looked for in a folder."""
 
 ClimatePath = str | Path | Sequence[str | Path] | None

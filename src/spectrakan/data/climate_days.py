@@ -65,9 +65,7 @@ class ClimateDays:
         shape = (len(self.day), len(self.latitude), len(self.longitude))
         for name, values in (("temperature", self.temperature), ("pressure", self.pressure)):
             if values.shape != shape:
-                raise DataFormatError(
-                    f"{self.source}: {name} must be (days, lat, lon) = {shape}, got {values.shape}"
-                )
+                raise DataFormatError(f"{self.source}: {name} must be (days, lat, lon) = {shape}, got {values.shape}")
         if not shape[0] or min(shape[1:]) < 2:
             raise DataFormatError(f"{self.source}: expected days on at least 2 x 2 points, got {shape}")
         if bool((np.diff(self.day) <= 0).any()):
@@ -109,7 +107,9 @@ def to_standard_unit(name: str, values: npt.NDArray[Any], unit: str, source: str
     if unit.lower() not in UNITS:
         unit = _guess_unit(name, values, unit, source)
     factor, summand = UNITS[unit.lower()]
-    return np.asarray(values * factor + summand, dtype=np.float32)
+    # What is too large for float32 becomes infinite, and is refused later together with its place.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(values * factor + summand, dtype=np.float32)
 
 
 def orient(
@@ -140,7 +140,8 @@ def day_numbers(times: npt.NDArray[Any], source: str) -> npt.NDArray[np.int64]:
 
 
 def _guess_unit(name: str, values: npt.NDArray[Any], stated: str, source: str) -> str:
-    middle = float(np.nanmedian(values)) if values.size else float("nan")
+    finite = values[np.isfinite(values)]
+    middle = float(np.median(finite)) if finite.size else float("nan")
     for low, high, unit in GUESSES[name]:
         if low <= middle <= high:
             return unit
@@ -158,9 +159,7 @@ def _check_axis(name: str, points: npt.NDArray[np.float64], limit: float, source
         )
 
 
-def _check_values(
-    name: str, values: npt.NDArray[np.float32], day: npt.NDArray[np.int64], source: str
-) -> None:
+def _check_values(name: str, values: npt.NDArray[np.float32], day: npt.NDArray[np.int64], source: str) -> None:
     missing = ~np.isfinite(values)
     if missing.any():
         first = np.argwhere(missing)[0]

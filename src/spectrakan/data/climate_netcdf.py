@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.climate_days import EPOCH, ClimateDays, day_numbers, orient, to_standard_unit
+from spectrakan.data.hdf5_heap import find_damaged_heap
 from spectrakan.errors import DataFormatError
 
 PAIRS: tuple[tuple[str, str], ...] = (
@@ -22,6 +24,8 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("temperature", "pressure"),
 )
 """Known names of temperature and pressure: NCEP/NCAR, CMIP, ERA5, ERA-Interim, plain."""
+
+NETCDF_ENDINGS = (".nc", ".nc4", ".cdf", ".netcdf")
 
 AXES: dict[str, tuple[str, ...]] = {
     "time": ("time", "valid_time", "date", "day"),
@@ -84,10 +88,25 @@ def _open(path: Path) -> Any:
             f"reading '{path}' needs xarray; install it with: pip install 'spectrakan[climate]'"
         ) from None
     try:
+        if path.suffix in NETCDF_ENDINGS:
+            _check_container(path)
         return xarray.open_dataset(path)
     except Exception as problem:
         # Each of xarray's backends has errors of its own, and which one is tried depends on the machine.
         raise DataFormatError(f"xarray cannot open '{path}': {problem}") from None
+
+
+def _check_container(path: Path) -> None:
+    """Meet damage here first: libraries below may wait on it without end, or complain of it twice."""
+    if h5py.is_hdf5(path):
+        if (place := find_damaged_heap(path)) is not None:
+            raise ValueError(f"its heap at byte {place} is damaged")
+        with h5py.File(path, "r") as file:
+            file.attrs.get("_nc3_strict")
+        return
+    with path.open("rb") as stream:
+        if stream.read(3) != b"CDF":
+            raise ValueError("it is neither netCDF-3 nor HDF5")
 
 
 def _variables_in(path: Path) -> set[str]:

@@ -30,14 +30,11 @@ def decoding(path: Path, key: str = "", *, kind: str = "data") -> Iterator[None]
     except Exception as problem:
         reason = " ".join(str(problem).split())[:300]
         found = f"{type(problem).__name__}: {reason}" if reason else type(problem).__name__
-        raise mismatch(
-            path, key, f"readable {kind}", found, "the file is damaged or of another kind"
-        ) from problem
+        raise mismatch(path, key, f"readable {kind}", found, "the file is damaged or of another kind") from problem
 
 
 def missing_package(path: Path, package: str, extra: str) -> DataFormatError:
     """The error for a file whose reader needs an extra of this package."""
     return DataFormatError(
-        f"'{path}' needs the package {package}, which is not installed: "
-        f"run `pip install 'spectrakan[{extra}]'`"
+        f"'{path}' needs the package {package}, which is not installed: run `pip install 'spectrakan[{extra}]'`"
     )

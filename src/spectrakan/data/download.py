@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import http.client
 import re
-import shutil
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 from spectrakan.data.progress import Progress
 from spectrakan.data.published import PDEBENCH, SERVER, PublishedFile
+from spectrakan.data.space import require_space
 from spectrakan.errors import ConfigError, DataFormatError, nearest
 
 BLOCK = 2**20
@@ -81,9 +81,7 @@ def _entry(name: str, catalog: Mapping[str, PublishedFile]) -> PublishedFile:
         raise ConfigError(f"no published file '{name}'{nearest(name, catalog)}")
     entry = catalog[name]
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", entry.name):
-        raise ConfigError(
-            f"'{entry.name}' is not a plain file name; it could leave the folder, so it is refused"
-        )
+        raise ConfigError(f"'{entry.name}' is not a plain file name; it could leave the folder, so it is refused")
     return entry
 
 
@@ -127,7 +125,8 @@ def _fetch_rest(entry: PublishedFile, part: Path, address: str, progress: Progre
         return
     with answer:
         begin, total = _range(answer, there)
-        _check_space(part, entry, total - begin if total else 0)
+        rest = total - begin if total else int(entry.gigabytes * 1e9)
+        require_space(part.parent, rest, f"the rest of {entry.name}")
         with part.open("r+b" if begin else "wb") as file:
             file.seek(begin)
             _copy(answer, file, total, progress)
@@ -158,16 +157,6 @@ def _range(answer: http.client.HTTPResponse, there: int) -> tuple[int, int]:
         )
     begin = int(found[1])
     return begin, begin + length if found[2] == "*" else int(found[2])
-
-
-def _check_space(part: Path, entry: PublishedFile, needed: int) -> None:
-    needed = needed or int(entry.gigabytes * 1e9)
-    free = shutil.disk_usage(part.parent).free
-    if needed > free:
-        raise ConfigError(
-            f"{entry.name} needs {needed / 1e9:.1f} GB more, '{part.parent}' has {free / 1e9:.1f} GB free; "
-            "choose another folder or make room"
-        )
 
 
 def _copy(answer: http.client.HTTPResponse, file: IO[bytes], total: int, progress: Progress | None) -> None:

@@ -12,9 +12,7 @@ from spectrakan.data.progress import Progress
 from spectrakan.fields import Trajectories
 
 
-def duplicate_groups(
-    trajectories: Trajectories, progress: Progress | None = None
-) -> tuple[tuple[int, ...], ...]:
+def duplicate_groups(trajectories: Trajectories, progress: Progress | None = None) -> tuple[tuple[int, ...], ...]:
     """All samples, in groups of equal inputs, values and parameters; a unique sample is a group of one.
 
     Groups are in order of their first member. Two passes keep a large file cheap: the first compares what a

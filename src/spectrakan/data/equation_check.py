@@ -1,4 +1,9 @@
-"""Whether stored solutions solve the equation of their task."""
+"""Whether stored solutions solve the equation of their task.
+
+Two measures, for each fails where the other does not. The residual puts frames into the equation by
+differences: exact for smooth frames that lie close in time, of no use at fronts and for frames that lie far
+apart. The unexplained change starts the task's solver from a stored frame and compares with the next one.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from spectrakan.config import build_settings
 from spectrakan.data.catalog import TASKS
 from spectrakan.errors import SpectraKANError
-from spectrakan.fields import Trajectories
+from spectrakan.fields import Array, Trajectories
 from spectrakan.pde.equation import Equation
 
 SAMPLES_CHECKED = 8
-"""Samples whose residual is computed, spread over the set."""
+"""Samples that are looked at, spread over the set."""
+STARTS = (0.25, 0.5, 0.75)
+"""Where on its way a sample is solved anew, as shares of its frames."""
+LEAST_CHANGE = 1e-5
+"""Relative change between frames below which single precision leaves nothing to compare."""
 
 CONVENTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "cns1d": {
@@ -34,10 +44,15 @@ CONVENTIONS: dict[str, dict[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class EquationCheck:
-    """Error of the equation, relative to its terms: 0 where it is solved, about 1 where it is not at all."""
+    """Two errors of a set, each 0 where the equation is solved and about 1 where it is not at all.
 
-    median: float | None
-    worst: float | None
+    `residual`: error of the equation over the size of its terms, median over frames and samples.
+    `unexplained`: |S(u_k) - u_{k+1}| / |u_{k+1} - u_k| with the task's solver S (for a steady task
+    |S(a) - u| / |u|), median over samples; `worst_sample` is where it is largest.
+    """
+
+    residual: float | None
+    unexplained: float | None
     worst_sample: int | None
     samples: tuple[int, ...]
     note: str
@@ -45,73 +60,98 @@ class EquationCheck:
 
 
 def check_equation(trajectories: Trajectories) -> EquationCheck:
-    """Residual of the task's equation on some samples, with the constants and parameters of the set."""
+    """Check some samples against the equation, with the constants and parameters of the set."""
     known = TASKS.get(trajectories.task)
     equation = None if known is None else known.equation
-    if equation is None or equation.residual is None:
-        return _none("the equation of these data is not known" if known is None else "no residual is known")
+    if equation is None:
+        return _none("the equation of these data is not known")
     if reason := _misfit(equation, trajectories):
         return _none(reason)
-    samples = np.unique(np.linspace(0, trajectories.num_samples - 1, SAMPLES_CHECKED).astype(int))
+    samples = np.unique(np.linspace(0, trajectories.num_samples - 1, SAMPLES_CHECKED).astype(int)).tolist()
     found: dict[str, npt.NDArray[np.float64]] = {}
     for note, choices in CONVENTIONS.get(equation.name, {"": {}}).items():
         try:
-            rows = [_residual(equation, trajectories, int(sample), choices) for sample in samples]
+            rows = [_check_sample(equation, trajectories, sample, choices) for sample in samples]
         except SpectraKANError as problem:
-            return _none(str(problem))
-        # The median over frames: the first ones may change faster than any difference in time can follow.
-        found[note] = np.median(np.array(rows), axis=1)
-    note, residual = min(found.items(), key=lambda item: float(np.median(item[1])))
-    if not np.isfinite(residual).all():
-        return _none("the numbers are not all finite")
+            return _none(" ".join(str(problem).split()))
+        found[note] = np.array(rows)
+    note, numbers = min(found.items(), key=lambda item: _median(item[1][:, 1]) or 0.0)
+    missed = numbers[:, 1]
     return EquationCheck(
-        median=float(np.median(residual)),
-        worst=float(residual.max()),
-        worst_sample=int(samples[residual.argmax()]),
-        samples=tuple(int(sample) for sample in samples),
+        residual=_median(numbers[:, 0]),
+        unexplained=_median(missed),
+        worst_sample=None if np.isnan(missed).all() else samples[int(np.nanargmax(missed))],
+        samples=tuple(samples),
         note=note,
     )
 
 
-def _residual(
+def _check_sample(
     equation: Equation, trajectories: Trajectories, sample: int, choices: Mapping[str, Any]
-) -> npt.NDArray[np.float64]:
-    """Residual per frame of one sample."""
-    if equation.residual is None:
-        raise SpectraKANError(f"{equation.name} has no residual")
-    names = {entry.name for entry in fields(equation.parameters)}
+) -> tuple[float, float]:
+    """Residual and unexplained change of one sample; NaN where there is none."""
+    parameters = _parameters(equation, trajectories, sample, choices)
+    values = _read(trajectories.values, sample)
+    inputs = None if trajectories.inputs is None else _read(trajectories.inputs, sample)
+    times = trajectories.times.tolist()
+    residual = float("nan")
+    if equation.residual is not None and (equation.steady or len(times) > 2):
+        # The median: first frames may change faster than any difference in time can follow.
+        residual = float(equation.residual(values, inputs, times, parameters).median())
+    if inputs is not None:
+        solved = equation.solve(inputs[:, 0], times, parameters)
+        return residual, float((solved - values).norm() / values.norm())
+    return residual, _unexplained(equation, values[0], times, parameters)
+
+
+def _unexplained(equation: Equation, frames: Tensor, times: list[float], parameters: Any) -> float:
+    """Share of the change between frames `(time, *space, channel)` that the solver does not give."""
+    spread = frames.flatten(0, -2).std(dim=0, correction=0)
+    scaled = torch.where(spread > 0, spread, 1.0)
+    shares = []
+    for start in sorted({int(place * (len(times) - 1)) for place in STARTS}):
+        before, after = frames[start] / scaled, frames[start + 1] / scaled
+        change = (after - before).norm()
+        if change > LEAST_CHANGE * after.norm():
+            solved = equation.solve(frames[start][None], [times[start + 1] - times[start]], parameters)[0, 0]
+            shares.append(float((solved / scaled - after).norm() / change))
+    return float(np.median(shares)) if shares else float("nan")
+
+
+def _parameters(equation: Equation, trajectories: Trajectories, sample: int, choices: Mapping[str, Any]) -> Any:
+    """The equation's parameters as far as the set tells them."""
     numbers: dict[str, Any] = dict(trajectories.constants)
     if trajectories.grid.boundary:
         numbers["boundary"] = trajectories.grid.boundary[0]
     if trajectories.params is not None:
         numbers |= dict(zip(trajectories.param_names, trajectories.params[sample].tolist(), strict=True))
+    names = {entry.name for entry in fields(equation.parameters)}
     known = {name: number for name, number in numbers.items() if name in names}
-    parameters = build_settings(equation.parameters, known | dict(choices), where=equation.name)
-    part = slice(sample, sample + 1)
-    values = torch.from_numpy(np.asarray(trajectories.values[part], dtype=np.float64))
-    inputs = None
-    if trajectories.inputs is not None:
-        inputs = torch.from_numpy(np.asarray(trajectories.inputs[part], dtype=np.float64))
-    found: npt.NDArray[np.float64] = equation.residual(
-        values, inputs, trajectories.times.tolist(), parameters
-    )[0].numpy()
-    return found
+    return build_settings(equation.parameters, known | dict(choices), where=equation.name)
 
 
 def _misfit(equation: Equation, trajectories: Trajectories) -> str:
-    """Why the residual cannot be computed; empty where it can."""
+    """Why the equation cannot be checked; empty where it can."""
     have = [spec.name for spec in (*trajectories.input_fields, *trajectories.fields)]
     want = [spec.name for spec in (*equation.input_fields, *equation.fields)]
     if have != want:
         return f"the equation needs the fields {', '.join(want)}, the set has {', '.join(have)}"
-    if not trajectories.grid.is_uniform() or not np.allclose(
-        trajectories.grid.bounds, equation.bounds, atol=1e-3
-    ):
-        return f"the equation lives on {equation.bounds}, the set on {trajectories.grid.bounds}"
-    if not equation.steady and len(trajectories.times) < 3:
-        return f"at least 3 frames are needed, the set has {len(trajectories.times)}"
+    grid = trajectories.grid
+    if not grid.is_uniform() or not np.allclose(grid.bounds, equation.bounds, atol=1e-3):
+        return f"the equation lives on {equation.bounds}, the set on {grid.bounds}"
+    if not equation.steady and len(trajectories.times) < 2:
+        return "at least 2 frames are needed, the set has 1"
     return ""
 
 
+def _read(array: Array, sample: int) -> Tensor:
+    return torch.from_numpy(np.array(array[sample : sample + 1], dtype=np.float64))
+
+
+def _median(numbers: npt.NDArray[np.float64]) -> float | None:
+    kept = numbers[np.isfinite(numbers)]
+    return float(np.median(kept)) if kept.size else None
+
+
 def _none(reason: str) -> EquationCheck:
-    return EquationCheck(median=None, worst=None, worst_sample=None, samples=(), note=reason)
+    return EquationCheck(residual=None, unexplained=None, worst_sample=None, samples=(), note=reason)

@@ -19,8 +19,8 @@ from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Trajectories
 from spectrakan.pde.equation import Equation
 
-CHUNK_VALUES = 2**22
-"""Numbers that are solved for at a time: 32 MB in float64."""
+CHUNK_VALUES = 2**24
+"""Numbers that are solved for at a time: 128 MB in float64."""
 
 
 def generate(
@@ -40,7 +40,8 @@ def generate(
     `resolution` is cells per axis (one number means all axes), `frames` how many frames from the first on
     (the step between frames stays, so more than the task's own run on past its end). `family` and `params`
     set the equation's parameters; a number given as a pair (low, high) is drawn uniformly for each sample
-    and handed to the operator as a condition. Sample i is the same whatever `num_samples` is.
+    and handed to the operator as a condition (samples are then solved one by one, which is slower). Sample i
+    is the same whatever `num_samples` is.
 
     >>> made = generate("darcy2d", num_samples=2, resolution=16)
     >>> made.inputs.shape, made.values.shape

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,13 @@ def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
     return handle
 
 
-def release(path: Path) -> None:
-    """Close what this process holds open of a path; arrays open it again when they are read next."""
-    for key in [key for key in _open if key[:2] == (os.getpid(), str(path))]:
-        _, handle = _open.pop(key)
-        handle.close()
+@contextmanager
+def released(path: Path) -> Iterator[None]:
+    """Close what the block opened of a path and what was not open before; arrays open it again when read."""
+    before = set(_open)
+    try:
+        yield
+    finally:
+        for key in [key for key in _open if key not in before and key[:2] == (os.getpid(), str(path))]:
+            _, handle = _open.pop(key)
+            handle.close()

@@ -115,7 +115,7 @@ class LazyArray:
         chosen = tuple(old[new] for old, new in zip(self.ranges, (*slices, *rest), strict=True))
         return LazyArray(self.parts, chosen)
 
-    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, key: Any) -> Any:
         entries = _expand(key, self.ndim)
         lists = [place for place, entry in enumerate(entries) if not isinstance(entry, int | slice)]
         if len(lists) > 1:
@@ -125,9 +125,7 @@ class LazyArray:
         if lists:
             place = lists[0]
             indices = _as_indices(entries[place], self.shape[place])
-            pieces = [
-                self._read([*slices[:place], _as_slice(i, None), *slices[place + 1 :]]) for i in indices
-            ]
+            pieces = [self._read([*slices[:place], _as_slice(i, None), *slices[place + 1 :]]) for i in indices]
             empty = self._read([*slices[:place], slice(0, 0), *slices[place + 1 :]])
             read = np.concatenate(pieces or [empty], axis=place)
         else:
@@ -170,9 +168,7 @@ def samples_per_block(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
 def _forward(chosen: range) -> slice:
     """The same indices in increasing order, as stored arrays want them."""
     upward = chosen[::-1] if chosen.step < 0 else chosen
-    return (
-        slice(upward.start, upward.start, 1) if not upward else slice(upward[0], upward[-1] + 1, upward.step)
-    )
+    return slice(upward.start, upward.start, 1) if not upward else slice(upward[0], upward[-1] + 1, upward.step)
 
 
 def _as_range(numbers: list[int]) -> range:
@@ -197,9 +193,7 @@ def _entry(entry: Any) -> Any:
     if isinstance(entry, slice):
         return entry
     if entry is None or isinstance(entry, bool | np.bool_):
-        raise IndexError(
-            "a stored array is indexed by integers, slices and lists, not by None or a truth value"
-        )
+        raise IndexError("a stored array is indexed by integers, slices and lists, not by None or a truth value")
     array = np.asarray(entry)
     if array.dtype.kind not in "iub" and array.size:
         raise IndexError(f"a stored array is indexed by integers, got {array.dtype}")

@@ -23,7 +23,7 @@ from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
 from spectrakan.data.formats.npz import MAGIC, open_npz
 from spectrakan.data.formats.torch_file import open_torch
 from spectrakan.data.formats.zarr import is_zarr, open_zarr
-from spectrakan.data.handles import release
+from spectrakan.data.handles import released
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
 from spectrakan.errors import ConfigError, DataFormatError, ShapeError
 from spectrakan.fields import Array, Trajectories
@@ -51,21 +51,26 @@ def load_dataset(
     Strides keep every n-th sample, frame and cell, beginning with the first. A `mapping` (settings, a
     dictionary, or a YAML file) says what the arrays of a foreign file mean and overrules its layout.
     Fields of more than `HELD_BYTES` after striding stay in the file as a `LazyArray`; smaller ones are read.
-    A file that is damaged, or that no rule fits, raises `DataFormatError`.
+    A file that is damaged, or that no rule fits, raises `DataFormatError`. All formats: docs/data_format.md.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "waves.npz"
+    >>> np.savez(path, values=np.zeros((4, 11, 32, 1)), x=np.linspace(-1.0, 1.0, 32))
+    >>> load_dataset(path, stride_space=2, stride_time=5).values.shape
+    (4, 3, 16, 1)
     """
     path = Path(path).absolute()
     _check_strides(stride_space=stride_space, stride_time=stride_time, stride_samples=stride_samples)
     chosen = _mapping(mapping)
-    try:
-        container = open_container(path)
-        found = _layout(container)(container) if chosen is None else mapped.read(container, chosen)
-        found = _stride(found, stride_samples, stride_time, stride_space)
+    with released(path):
+        try:
+            container = open_container(path)
+            found = _layout(container)(container) if chosen is None else mapped.read(container, chosen)
+            found = _stride(found, stride_samples, stride_time, stride_space)
+        except ShapeError as problem:
+            raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
         inputs = None if found.inputs is None else _hold(found.inputs)
         return replace(found, values=_hold(found.values), inputs=inputs)
-    except ShapeError as problem:
-        raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
-    finally:
-        release(path)
 
 
 def open_container(path: Path) -> Container:
@@ -97,11 +102,16 @@ def open_container(path: Path) -> Container:
 
 
 def _open_hierarchical(path: Path) -> Container:
-    """HDF5 as such, or as the netCDF-4 that it says to be, where axes have names."""
+    """HDF5 as such, or as netCDF-4 where it says to be or where axes have names."""
     container = open_hdf5(path)
-    if container.attribute("_NCProperties") is not None or path.suffix in {".nc", ".nc4"}:
+    scales = any(_text(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values())
+    if container.attribute("_NCProperties") is not None or scales:
         return open_netcdf(path, classic=False)
     return container
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _is_torch_archive(path: Path) -> bool:

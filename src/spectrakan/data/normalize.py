@@ -35,9 +35,7 @@ def fit_units(trajectories: Trajectories, samples: Sequence[int], *, log_positiv
     outputs = fit_normalizer(trajectories.values, samples, trajectories.fields, log_positive=log_positive)
     inputs = outputs
     if trajectories.inputs is not None:
-        inputs = fit_normalizer(
-            trajectories.inputs, samples, trajectories.input_fields, log_positive=log_positive
-        )
+        inputs = fit_normalizer(trajectories.inputs, samples, trajectories.input_fields, log_positive=log_positive)
     params = None
     if trajectories.params is not None:
         names = tuple(FieldSpec(name) for name in trajectories.param_names)
@@ -117,14 +115,10 @@ def _rows(values: Array, samples: list[int]) -> npt.NDArray[np.float64]:
     return np.stack([np.asarray(values[sample], dtype=np.float64) for sample in samples])
 
 
-def _check(
-    rows: npt.NDArray[np.float64], fields: Sequence[FieldSpec], logarithmic: npt.NDArray[np.bool_]
-) -> None:
+def _check(rows: npt.NDArray[np.float64], fields: Sequence[FieldSpec], logarithmic: npt.NDArray[np.bool_]) -> None:
     for index, field in enumerate(fields):
         if not np.isfinite(rows[:, index]).all():
-            raise DataFormatError(
-                f"field '{field.name}' has NaN or infinite values; `spectrakan check` tells where"
-            )
+            raise DataFormatError(f"field '{field.name}' has NaN or infinite values; `spectrakan check` tells where")
         if logarithmic[index] and rows[:, index].min() <= 0:
             raise DataFormatError(
                 f"field '{field.name}' should be positive but reaches {rows[:, index].min():g}; "

@@ -50,7 +50,7 @@ class DataSettings:
     horizon: Count | None = None
     """Frames that are predicted and scored."""
     observed_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Share of the cells of each trajectory's targets that the loss sees."""
+    """Share of the cells of each trajectory's targets that the loss sees; units still come from all cells."""
     log_positive: bool = False
     """Whether fields that cannot be zero or below are scaled by their logarithm."""
     memory_gigabytes: Annotated[float, Field(ge=0.0)] = 4.0
@@ -110,9 +110,7 @@ def obtain(task: Task, choices: DataSettings, progress: Progress | None = None) 
     if choices.path is None and task.equation is not None:
         samples = choices.num_samples or GENERATED_SAMPLES
         # Single precision, as batches are: half the memory of what the solver gives.
-        return generate(
-            task.name, samples, choices.resolution, choices.seed, dtype=np.float32, progress=progress
-        )
+        return generate(task.name, samples, choices.resolution, choices.seed, dtype=np.float32, progress=progress)
     found = load_climate(choices.path) if task.equation is None else _read(task, choices)
     if found.task not in {"", task.name}:
         raise ConfigError(f"'{choices.path}' holds {found.task}, not {task.name}; name that task instead")
@@ -130,9 +128,7 @@ def _read(task: Task, choices: DataSettings) -> Trajectories:
             f"'{path}' has {' x '.join(str(size) for size in found.grid.shape)} cells, of which every n-th "
             f"gives no {choices.resolution} per axis; choose a resolution that divides them"
         )
-    return load_dataset(
-        path, stride_time=choices.stride_time, stride_space=int(stride), mapping=choices.mapping
-    )
+    return load_dataset(path, stride_time=choices.stride_time, stride_space=int(stride), mapping=choices.mapping)
 
 
 def _first(trajectories: Trajectories, count: int | None) -> Trajectories:

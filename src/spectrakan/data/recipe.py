@@ -100,6 +100,8 @@ class RecipeArray:
         chosen = range(self._shape[0])[first]
         if isinstance(chosen, int):
             return self._part(range(chosen, chosen + 1), (0, *rest))
+        if not chosen:
+            return np.empty((0, *self._shape[1:]))[(slice(None), *rest)]
         if chosen.step == 1:
             return self._part(chosen, (slice(None), *rest))
         return np.stack([self[(sample, *rest)] for sample in chosen])

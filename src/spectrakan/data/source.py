@@ -76,9 +76,7 @@ class GroupedSource:
         """A block, of which only the named members are opened."""
         chosen = self.members[block[0]]
         if not chosen:
-            return np.empty(
-                (0, *(_length(part, n) for part, n in zip(block[1:], self.shape[1:], strict=True)))
-            )
+            return np.empty((0, *(_length(part, n) for part, n in zip(block[1:], self.shape[1:], strict=True))))
         return np.stack([member.read(block[1:]) for member in chosen])
 
 

@@ -135,9 +135,7 @@ def _at_random(groups: Sequence[Sequence[int]], choices: SplitSettings, seed: in
     for position, chosen in enumerate(order):
         missing = [target - len(part) for target, part in zip(targets, parts, strict=True)]
         empty = [
-            index
-            for index, (target, part) in enumerate(zip(targets, parts, strict=True))
-            if target and not part
+            index for index, (target, part) in enumerate(zip(targets, parts, strict=True)) if target and not part
         ]
         # The last groups go to parts that would otherwise stay empty (few groups, or large ones).
         eligible = empty if empty and len(order) - position <= len(empty) else range(len(PARTS))
@@ -151,10 +149,7 @@ def _in_time_order(groups: Sequence[Sequence[int]], choices: SplitSettings) -> S
     total = sum(len(group) for group in groups)
     kept = [share for share in choices.fractions if share > 0]
     targets = _targets(total - choices.gap * (len(kept) - 1), choices.fractions)
-    if (
-        min((target for target, share in zip(targets, choices.fractions, strict=True) if share), default=0)
-        < 1
-    ):
+    if min((target for target, share in zip(targets, choices.fractions, strict=True) if share), default=0) < 1:
         raise ConfigError(
             f"{total} samples are too few for {len(kept)} parts with gaps of {choices.gap}; lower the gap"
         )
@@ -167,9 +162,7 @@ def _in_time_order(groups: Sequence[Sequence[int]], choices: SplitSettings) -> S
         parts[name] = tuple(index for index in range(begin, end) if copies[index] < end)
         begin = end + choices.gap if target else begin
     if empty := [name for name, target in zip(PARTS, targets, strict=True) if target and not parts[name]]:
-        raise ConfigError(
-            f"every sample of the part '{empty[0]}' comes again later, so nothing is left of it"
-        )
+        raise ConfigError(f"every sample of the part '{empty[0]}' comes again later, so nothing is left of it")
     used = {index for part in parts.values() for index in part}
     return Split(**parts, unused=tuple(index for index in range(total) if index not in used))
 
@@ -180,9 +173,7 @@ def _targets(total: int, fractions: Sequence[float]) -> list[int]:
     counts = [max(int(size), 1) if share else 0 for size, share in zip(exact, fractions, strict=True)]
     while sum(counts) != total:
         step = 1 if sum(counts) < total else -1
-        open_parts = [
-            index for index, share in enumerate(fractions) if share and (step > 0 or counts[index] > 1)
-        ]
+        open_parts = [index for index, share in enumerate(fractions) if share and (step > 0 or counts[index] > 1)]
         if not open_parts:
             return [0] * len(counts)
         lacking = max(open_parts, key=lambda index: step * (exact[index] - counts[index]))

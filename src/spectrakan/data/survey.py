@@ -88,8 +88,7 @@ def require_finite(trajectories: Trajectories, source: str) -> None:
         for begin in range(0, int(values.shape[0]), step):
             if places := _places(name, np.asarray(values[begin : begin + step]), begin, fields):
                 raise DataFormatError(
-                    f"'{source}' holds numbers that are none, the first is {places[0]}; "
-                    "`spectrakan check` lists more"
+                    f"'{source}' holds numbers that are none, the first is {places[0]}; `spectrakan check` lists more"
                 )
 
 

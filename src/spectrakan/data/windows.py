@@ -80,9 +80,7 @@ class Windows:
         """The sample and the first frame of each of the windows."""
         numbers = np.asarray(indices, dtype=np.int64).reshape(-1)
         if numbers.size and (numbers.min() < 0 or numbers.max() >= len(self)):
-            raise ShapeError(
-                f"window numbers must lie in 0..{len(self) - 1}, got {numbers.min()}..{numbers.max()}"
-            )
+            raise ShapeError(f"window numbers must lie in 0..{len(self) - 1}, got {numbers.min()}..{numbers.max()}")
         position, start = np.divmod(numbers, self.starts_per_sample)
         return self.samples[position], start
 

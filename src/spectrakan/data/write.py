@@ -25,10 +25,15 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
 
     Numbers keep their type unless `dtype` asks for another. The file appears complete or not at all, and
     `load_dataset` gives the same set back: fields, units, grid, times, parameters and constants.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from spectrakan.fields import FieldSpec, Grid
+    >>> waves = Trajectories(np.zeros((4, 1, 8, 1)), Grid.uniform((8,)), np.zeros(1), (FieldSpec("height"),))
+    >>> write_dataset(Path(tempfile.mkdtemp()) / "waves.nc", waves).name
+    'waves.nc'
     """
     path = Path(path)
     if path.suffix not in WRITERS:
-        raise ConfigError(
-            f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}"
-        )
+        raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}")
     return WRITERS[path.suffix](path, trajectories, dtype)

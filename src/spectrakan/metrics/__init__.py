@@ -1,5 +1,6 @@
 """Scores of predicted fields: the PDEBench metrics, exactly or as published, and the formulas below them."""
 
+from spectrakan.metrics.anomaly import anomaly_r2
 from spectrakan.metrics.conserved import drift
 from spectrakan.metrics.horizon import time_to_threshold
 from spectrakan.metrics.pointwise import relative_error
@@ -12,6 +13,7 @@ __all__ = [
     "METRICS",
     "MetricAccumulator",
     "Scores",
+    "anomaly_r2",
     "drift",
     "energy_spectrum",
     "evaluate_fields",

@@ -8,15 +8,44 @@ from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.amfno import AMFNO, AMFNOConfig
+from spectrakan.models.climatology import Climatology, ClimatologyConfig
+from spectrakan.models.cvit import CViT, CViTConfig
+from spectrakan.models.deepokan import DeepOKAN, DeepOKANConfig
+from spectrakan.models.deeponet import DeepONet, DeepONetConfig
+from spectrakan.models.ffno import FFNO, FFNOConfig
+from spectrakan.models.fno import FNO, FNOConfig
+from spectrakan.models.lno import LNO, LNOConfig
+from spectrakan.models.local_fno import LocalFNO, LocalFNOConfig
 from spectrakan.models.operator import Operator
+from spectrakan.models.persistence import Persistence, PersistenceConfig
+from spectrakan.models.ridge import Ridge, RidgeConfig
 from spectrakan.models.spectrakan import SpectraKAN, SpectraKANConfig
+from spectrakan.models.transolver import Transolver, TransolverConfig
+from spectrakan.models.unet import UNet, UNetConfig
 
 MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
     "spectrakan": (SpectraKAN, SpectraKANConfig),
     "amfno": (AMFNO, AMFNOConfig),
+    "unet": (UNet, UNetConfig),
+    "fno": (FNO, FNOConfig),
+    "ffno": (FFNO, FFNOConfig),
+    "lno": (LNO, LNOConfig),
+    "transolver": (Transolver, TransolverConfig),
+    "local_fno": (LocalFNO, LocalFNOConfig),
+    "deepokan": (DeepOKAN, DeepOKANConfig),
+    "cvit": (CViT, CViTConfig),
+    "deeponet": (DeepONet, DeepONetConfig),
+    "persistence": (Persistence, PersistenceConfig),
+    "climatology": (Climatology, ClimatologyConfig),
+    "ridge": (Ridge, RidgeConfig),
 }
 """Operator and settings class by name."""
 
+_SMALL_TRANSOLVER = {"width": 32, "num_layers": 2, "num_heads": 4, "num_slices": 8}
+_SMALL_DEEPOKAN = {"num_centres": 8}
+_SMALL_CVIT = {"width": 64, "num_layers": 2, "num_heads": 4, "decoder_width": 64, "decoder_heads": 4}
+_SMALL_LATTICE = {"latent_cells": 16, "latent_width": 32, "sharpness": 400.0}
+_SMALL_DEEPONET = {"width": 64, "num_features": 64}
 _PAPER_TRUNK: dict[str, Any] = {
     "block": "plain",
     "excitation_start": 0.5,
@@ -40,8 +69,17 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "amfno": {"default": {}, "paper": _PAPER_TRUNK},
+    "unet": {"default": {}, "small": {"width": 12}},
+    "fno": {"default": {}, "small": {"width": 16, "num_modes": 8}},
+    "ffno": {"default": {}, "small": {"width": 32, "num_modes": 12, "num_layers": 4, "factor": 2, "gain": 1.0}},
+    "lno": {"default": {}, "small": {"width": 8, "num_modes": 4}},
+    "transolver": {"default": {}, "small": _SMALL_TRANSOLVER},
+    "local_fno": {"default": {}, "small": {"width": 16, "num_modes": 8}},
+    "deepokan": {"default": {}, "small": _SMALL_DEEPOKAN},
+    "cvit": {"default": {}, "small": {**_SMALL_CVIT, **_SMALL_LATTICE}},
+    "deeponet": {"default": {}, "small": _SMALL_DEEPONET},
 }
-"""Named combinations of choices; `paper` is the text to the letter."""
+"""Named combinations of choices; `paper` is the text to the letter, `small` a size for work on a CPU."""
 
 
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -57,6 +58,7 @@ class AxisTransform:
 
     `analysis` `(rows, n)`, `synthesis` `(n, rows)`: see `numerics.fourier`; `mean` `(rows,)` is the
     volume-weighted mean of each synthesis column, `weights` `(n,)` the volume share of each cell.
+    `one_mean` says that the first row alone has a mean, one: so it is for waves on equal cells.
     """
 
     analysis: Tensor
@@ -64,6 +66,7 @@ class AxisTransform:
     mean: Tensor
     weights: Tensor
     modes: int
+    one_mean: bool
 
 
 def axes_of(space: Sequence[int], grid: Grid | None, periodic: Sequence[bool]) -> tuple[Axis, ...]:
@@ -84,6 +87,13 @@ def uniform_axis(cells: int, periodic: bool) -> Axis:
     return _uniform_axis(cells, periodic) if _may_keep() else _uniform_axis.__wrapped__(cells, periodic)
 
 
+def padded_axis(axis: Axis, cells: int) -> Axis:
+    """The axis with `cells` more cells past its far end, as wide as its last one, scaled back to [0, 1]."""
+    if axis.uniform:
+        return uniform_axis(axis.cells + cells, axis.periodic)
+    return _padded_axis(axis, cells) if _may_keep() else _padded_axis.__wrapped__(axis, cells)
+
+
 def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> AxisTransform:
     """The transform of one axis for a layer of `num_modes`, kept for the next call with the same axis."""
     make = _axis_transform if _may_keep() else _axis_transform.__wrapped__
@@ -94,6 +104,18 @@ def signed_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> 
     """`signed_matrices` of one axis, kept likewise."""
     make = _signed_transform if _may_keep() else _signed_transform.__wrapped__
     return make(axis, basis, num_modes, like.dtype, like.device)
+
+
+def two_sided_transform(axis: Axis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """`signed_matrices` of the Fourier modes 0 .. m - 1 and -m .. -1, as many of each as the cells resolve."""
+    make = _two_sided_transform if _may_keep() else _two_sided_transform.__wrapped__
+    return make(axis, num_modes, like.dtype, like.device)
+
+
+def wave_transform(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
+    """All Fourier modes below what the cells resolve: frequencies `(L,)` in radians, analysis `(L, n)` complex."""
+    make = _wave_transform if _may_keep() else _wave_transform.__wrapped__
+    return make(axis, like.dtype, like.device)
 
 
 def _may_keep() -> bool:
@@ -107,6 +129,16 @@ def _uniform_axis(cells: int, periodic: bool) -> Axis:
         edges = torch.arange(cells + 1, dtype=torch.float64) / cells
         centres = (torch.arange(cells, dtype=torch.float64) + 0.5) / cells
         return Axis(centres, edges, equal_weights(cells, centres), periodic, uniform=True)
+
+
+@lru_cache(maxsize=64)
+def _padded_axis(axis: Axis, cells: int) -> Axis:
+    with torch.inference_mode(False):
+        steps = torch.arange(1, cells + 1, dtype=torch.float64) * axis.widths[-1]
+        edges = torch.cat([axis.edges, axis.edges[-1] + steps])
+        centres = torch.cat([axis.centres, axis.edges[-1] + steps - axis.widths[-1] / 2])
+        weights = torch.cat([axis.weights, axis.weights[-1:].expand(cells)])
+        return Axis(centres / edges[-1], edges / edges[-1], weights / weights.sum(), axis.periodic, uniform=False)
 
 
 @lru_cache(maxsize=64)
@@ -130,7 +162,8 @@ def _axis_transform(
         analysis, synthesis = transform_matrices(basis, count, axis.centres, axis.widths)
         mean = axis.weights @ synthesis
         kept = [part.to(dtype).to(device) for part in (analysis, synthesis, mean, axis.weights)]
-    return AxisTransform(kept[0].contiguous(), kept[1].contiguous(), kept[2], kept[3], count)
+    one_mean = axis.uniform and basis in ("fourier", "cosine")
+    return AxisTransform(kept[0].contiguous(), kept[1].contiguous(), kept[2], kept[3], count, one_mean)
 
 
 @lru_cache(maxsize=256)
@@ -141,3 +174,23 @@ def _signed_transform(
         count = resolved_modes(basis, num_modes, axis.cells)
         into, out = signed_matrices(basis, count, axis.centres, axis.widths)
         return into.to(dtype).to(device).contiguous(), out.to(dtype).to(device).contiguous()
+
+
+@lru_cache(maxsize=256)
+def _two_sided_transform(
+    axis: Axis, num_modes: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    with torch.inference_mode(False):
+        count = resolved_modes("fourier", num_modes, axis.cells)
+        negative = min(num_modes, (axis.cells + 1) // 2 - 1)
+        into, out = signed_matrices("fourier", count, axis.centres, axis.widths, negative)
+        return into.to(dtype).to(device).contiguous(), out.to(dtype).to(device).contiguous()
+
+
+@lru_cache(maxsize=256)
+def _wave_transform(axis: Axis, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    with torch.inference_mode(False):
+        highest = (axis.cells + 1) // 2 - 1
+        order = 2 * math.pi * torch.arange(-highest, highest + 1, dtype=torch.float64)
+        analysis = torch.polar(axis.widths.expand(len(order), -1), -order[:, None] * axis.centres)
+        return order.to(dtype).to(device), analysis.to(dtype.to_complex()).to(device)

@@ -125,15 +125,12 @@ class Block(nn.Module):
 
 def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform]) -> Tensor:
     """Mean over space of the sum of syntheses, from the coefficients: `(channel, batch)`."""
-    total: Tensor | None = None
+    parts = []
     for axis, (rows, transform) in enumerate(zip(mixed, transforms, strict=True)):
-        along = torch.tensordot(transform.mean, rows, dims=([0], [0]))
+        along = rows[0] if transform.one_mean else torch.tensordot(transform.mean, rows, dims=([0], [0]))
         others = [other.weights for place, other in enumerate(transforms) if place != axis]
-        part = weighted_mean(along, others)
-        total = part if total is None else total + part
-    if total is None:
-        raise ValueError("a field has at least one axis")
-    return total
+        parts.append(weighted_mean(along, others))
+    return torch.stack(parts).sum(0)
 
 
 def activation(name: str, field: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn.knots import Knots, fit_knots, split_knots
+from spectrakan.nn.spline_basis import local_basis
 from spectrakan.numerics import bspline
 
 Extension = Literal["linear", "zero"]
@@ -78,10 +79,10 @@ class KANLayer(nn.Module):
         first, last = knots[:, order, None], knots[:, -order - 1, None]
         held = torch.minimum(torch.maximum(x, first), last)
         interval = bspline.find_interval(held, knots).clamp(order, order + self.num_intervals - 1)
-        local = bspline.local_basis(held, knots, interval, order, beyond=x - held)
+        local = local_basis(held, bspline.knots_around(knots, interval, order), x - held)
         places = interval[:, None] + torch.arange(-order, 1, device=x.device)[:, None]
         empty = x.new_zeros(self.in_features, self.num_intervals + order, x.shape[1])
-        return empty.scatter(1, places, torch.stack(local, dim=1))
+        return empty.scatter(1, places, local)
 
     @torch.no_grad()
     def edge_curves(self, points: Tensor) -> Tensor:

@@ -40,47 +40,61 @@ def local_basis(
     interval: Int[Tensor, "inputs batch"],
     order: int,
     beyond: Float[Tensor, "inputs batch"] | None = None,
-) -> list[Float[Tensor, "inputs batch"]]:
-    """The order + 1 basis functions that live on each x's knot interval, `(inputs, batch)` each.
+) -> Float[Tensor, "inputs local batch"]:
+    """The order + 1 basis functions that live on each x's knot interval.
 
     Entry j belongs to basis function interval - order + j. Its index may lie outside 0 .. n - 1 near the ends,
     where knots are continued evenly; such entries are not part of the spline and are to be dropped.
     `beyond` adds that multiple of each function's slope at x: B(x) + beyond B'(x), the straight continuation.
     """
-    near = _knots_around(knots, interval, order)
-    left = [x - near[order - 1 - j] for j in range(order)]  # x - t_{i-j}
-    right = [near[order + j] - x for j in range(order)]  # t_{i+1+j} - x
-    basis = [torch.ones_like(x)]
+    return basis_from_knots(x, knots_around(knots, interval, order), beyond)
+
+
+def basis_from_knots(
+    x: Float[Tensor, "inputs batch"],
+    near: Float[Tensor, "inputs near batch"],
+    beyond: Float[Tensor, "inputs batch"] | None = None,
+) -> Float[Tensor, "inputs local batch"]:
+    """The same from the 2 order knots t_{i-k+1} .. t_{i+k} around each x."""
+    order = near.shape[1] // 2
+    away = x[:, None] - near
+    basis = torch.ones_like(x)[:, None]
     for degree in range(1, order + 1):
-        shares = [basis[r] / (right[r] + left[degree - 1 - r]) for r in range(degree)]
+        below, above = away[:, order - degree : order], away[:, order : order + degree]
+        shares = basis / (below - above)
         if degree == order and beyond is not None:
-            # The same shares make the slope, B_j' = k (share_{j-1} - share_j): it comes for one more addition.
-            step = order * beyond
-            left, right = [gap + step for gap in left], [gap - step for gap in right]
-        rising = [left[degree - 1 - r] * shares[r] for r in range(degree)]
-        falling = [right[r] * shares[r] for r in range(degree)]
-        basis = [falling[0], *(rising[r - 1] + falling[r] for r in range(1, degree)), rising[-1]]
+            # The same shares make the slope, B_j' = k (share_{j-1} - share_j): it costs a shift of both factors.
+            step = order * beyond[:, None]
+            below, above = below + step, above + step
+        rising, falling = below * shares, above * shares
+        middle = rising[:, :-1] - falling[:, 1:]
+        basis = torch.cat([-falling[:, :1], middle, rising[:, -1:]], dim=1)
     return basis
 
 
-def local_derivative(x: Tensor, knots: Tensor, interval: Tensor, order: int) -> list[Tensor]:
+def local_derivative(
+    x: Float[Tensor, "inputs batch"],
+    knots: Float[Tensor, "inputs knots"],
+    interval: Int[Tensor, "inputs batch"],
+    order: int,
+) -> Float[Tensor, "inputs local batch"]:
     """Slopes of the same functions: B_r' = k B_r^{k-1}/(t_{r+k} - t_r) - k B_{r+1}^{k-1}/(t_{r+k+1} - t_{r+1})."""
     if order == 0:
-        return [torch.zeros_like(x)]
-    lower = local_basis(x, knots, interval, order - 1)
-    near = _knots_around(knots, interval, order)
+        return torch.zeros_like(x)[:, None]
+    near = knots_around(knots, interval, order)
     # Function j of the lower degree starts at t_{i-k+1+j} and spans k intervals.
-    shares = [order * lower[j] / (near[order + j] - near[j]) for j in range(order)]
-    return [-shares[0], *(shares[j - 1] - shares[j] for j in range(1, order)), shares[-1]]
+    shares = order * local_basis(x, knots, interval, order - 1) / (near[:, order:] - near[:, :order])
+    return torch.cat([-shares[:, :1], shares[:, :-1] - shares[:, 1:], shares[:, -1:]], dim=1)
 
 
-def scatter_basis(local: list[Tensor], interval: Tensor, num_basis: int) -> Tensor:
-    """Put the order + 1 local values into their places among all, `(inputs, num_basis, batch)`."""
-    order = len(local) - 1
-    inputs, batch = interval.shape
-    padded = local[0].new_zeros(inputs, num_basis + 2 * order, batch)
+def scatter_basis(
+    local: Float[Tensor, "inputs local batch"], interval: Int[Tensor, "inputs batch"], num_basis: int
+) -> Float[Tensor, "inputs basis batch"]:
+    """Put the order + 1 local values into their places among all, dropping those that have none."""
+    order = local.shape[1] - 1
+    padded = local.new_zeros(local.shape[0], num_basis + 2 * order, local.shape[2])
     places = interval[:, None] + torch.arange(order + 1, device=interval.device)[:, None]
-    return padded.scatter(1, places, torch.stack(local, dim=1))[:, order : order + num_basis]
+    return padded.scatter(1, places, local)[:, order : order + num_basis]
 
 
 def evaluate_basis(
@@ -101,15 +115,16 @@ def _evaluate(x: Tensor, knots: Tensor, order: int, *, derivative: bool) -> Tens
     interval = find_interval(x, knots)
     local = (local_derivative if derivative else local_basis)(x, knots, interval, order)
     inside = (x >= knots[:, :1]) & (x < knots[:, -1:])
-    return scatter_basis([value * inside for value in local], interval, knots.shape[-1] - order - 1)
+    return scatter_basis(local * inside[:, None], interval, knots.shape[-1] - order - 1)
 
 
-def _knots_around(knots: Tensor, interval: Tensor, order: int) -> list[Tensor]:
-    """t_{i-order+1} .. t_{i+order} for each x, the knots continued evenly beyond their ends."""
-    if order == 0:
-        return []
-    steps = torch.arange(1, order, device=knots.device, dtype=knots.dtype)
+def knots_around(
+    knots: Float[Tensor, "inputs knots"], interval: Int[Tensor, "inputs batch"], order: int
+) -> Float[Tensor, "inputs near batch"]:
+    """t_{i-order+1} .. t_{i+order} for each x, the knots continued evenly beyond their ends: (inputs, 2k, batch)."""
+    steps = torch.arange(1, max(order, 1), device=knots.device, dtype=knots.dtype)
     before = knots[:, :1] - steps.flip(0) * (knots[:, 1:2] - knots[:, :1])
     after = knots[:, -1:] + steps * (knots[:, -1:] - knots[:, -2:-1])
     continued = torch.cat([before, knots, after], dim=1)
-    return [continued.gather(1, interval + offset) for offset in range(2 * order)]
+    places = interval[:, None] + torch.arange(2 * order, device=knots.device)[:, None]
+    return continued.gather(1, places.flatten(1)).view(places.shape)

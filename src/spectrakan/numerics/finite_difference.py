@@ -41,9 +41,7 @@ def differentiate_frames(values: Tensor, times: Sequence[float], axis: int) -> T
     tensor([0., 2., 4., 8.])
     """
     if values.shape[axis] != len(times):
-        raise ShapeError(
-            f"axis {axis} must have one frame for each of {len(times)} times, got {values.shape[axis]}"
-        )
+        raise ShapeError(f"axis {axis} must have one frame for each of {len(times)} times, got {values.shape[axis]}")
     points = torch.tensor([float(time) for time in times], dtype=torch.float64, device=values.device)
     return _apply(differentiation_matrix(points).to(values.dtype), values, axis)
 

@@ -60,18 +60,6 @@ def mc_slope(padded: Tensor, axis: int) -> Tensor:
     return central.clamp_(lowest, highest)
 
 
-def minmod_slope(padded: Tensor, axis: int) -> Tensor:
-    """Smaller one-sided slope, or 0 where they disagree in sign: the most cautious second-order limiter.
-
-    >>> minmod_slope(torch.tensor([0.0, 1.0, 4.0, 4.0]), 0).tolist()
-    [1.0, 0.0]
-    """
-    before, after = _one_sided(padded, axis)
-    lowest = torch.maximum(before, after).clamp_max_(0.0)
-    highest = torch.minimum(before, after).clamp_min_(0.0)
-    return lowest + highest
-
-
 def average_cells(values: Tensor, axis: int, factor: int) -> Tensor:
     """Mean of each `factor` neighbouring cells along an axis: `(..., n, ...)` -> `(..., n / factor, ...)`.
 

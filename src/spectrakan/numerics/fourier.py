@@ -78,16 +78,21 @@ def transform_matrices(
 
 
 def signed_matrices(
-    basis: Basis, count: int, centres: Float[Tensor, " n"], widths: Float[Tensor, " n"]
+    basis: Basis,
+    count: int,
+    centres: Float[Tensor, " n"],
+    widths: Float[Tensor, " n"],
+    negative: int | None = None,
 ) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns rows"]]:
-    """Analysis `(2 (2 count - 1), 2 n)` and synthesis `(2 n, 2 (2 count - 1))` of complex fields.
+    """Analysis `(2 (count + negative), 2 n)` and synthesis `(2 n, 2 (count + negative))` of complex fields.
 
-    Frequencies run over 0, 1, .., count - 1, -(count - 1), .., -1. Fields and coefficients are given as their
-    real parts followed by their imaginary parts. Joint transforms need them: after the first axis a field is
-    complex, and both signs of k count.
+    Frequencies run over 0, 1, .., count - 1, -negative, .., -1; `negative` is count - 1 unless given.
+    Fields and coefficients are given as their real parts followed by their imaginary parts. Joint transforms need
+    them: after the first axis a field is complex, and both signs of k count.
     """
-    half = frequencies(basis, count).to(centres)
-    order = torch.cat([half, -half[1:].flip(0)])
+    negative = count - 1 if negative is None else negative
+    half = frequencies(basis, max(count, negative + 1)).to(centres)
+    order = torch.cat([half[:count], -half[1 : negative + 1].flip(0)])
     angle = 2 * math.pi * order[:, None] * centres
     real, imaginary = angle.cos(), angle.sin()
     waves = torch.cat([torch.cat([real, imaginary], dim=1), torch.cat([-imaginary, real], dim=1)])

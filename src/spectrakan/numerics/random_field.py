@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from spectrakan.errors import ConfigError
-
 
 def uniform_draws(shape: Sequence[int], low: float, high: float, generator: torch.Generator) -> Tensor:
     """Independent numbers from U(low, high), float64, on the generator's device.
@@ -63,49 +61,3 @@ def multi_mode_field(
     field = sign * torch.where(folded, field.abs(), field)
     window = 0.5 * (torch.tanh((x - left) / 0.01) - torch.tanh((x - right) / 0.01))
     return torch.where(windowed, field * window, field)
-
-
-def gaussian_random_field(
-    shape: Sequence[int],
-    num_samples: int,
-    *,
-    correlation_length: float,
-    smoothness: float,
-    generator: torch.Generator,
-    periodic: bool = True,
-) -> Tensor:
-    """Gaussian fields of mean 0 and variance 1 on the unit box: `(num_samples, *shape)`, float64.
-
-    Matern spectrum S(k) ~ (2 nu / l^2 + |2 pi k|^2)^(-nu - d/2) with l = `correlation_length` (share of the
-    box) and nu = `smoothness` (number of mean-square derivatives); white noise is coloured by sqrt(S).
-    Not periodic: a part is cut out of a periodic field on a box of twice the size.
-    (nu, l) = (1, sqrt(2)/3) in 2D is the field N(0, (-Laplace + 9)^-2) of the usual Darcy coefficients.
-    """
-    if correlation_length <= 0 or smoothness <= 0:
-        raise ConfigError(
-            f"correlation_length and smoothness must be positive, got {correlation_length} and {smoothness}"
-        )
-    box = 1 if periodic else 2
-    full = tuple(box * size for size in shape)
-    axes = tuple(range(1, len(full) + 1))
-    filter_ = _matern_amplitude(full, float(box), correlation_length, smoothness, generator.device)
-    noise = torch.randn(
-        (num_samples, *full), generator=generator, dtype=torch.float64, device=generator.device
-    )
-    spectrum = torch.fft.rfftn(noise, dim=axes)
-    field: Tensor = torch.fft.irfftn(spectrum * filter_[..., : spectrum.shape[-1]], s=full, dim=axes)
-    for axis, size in zip(axes, shape, strict=True):
-        field = field.narrow(axis, 0, size)
-    return field.contiguous()
-
-
-def _matern_amplitude(
-    shape: tuple[int, ...], box: float, length: float, smoothness: float, device: torch.device
-) -> Tensor:
-    """sqrt(S) on the full grid of wave numbers, scaled so that the field's variance is one."""
-    squares = torch.zeros(shape, dtype=torch.float64, device=device)
-    for axis, size in enumerate(shape):
-        wave = 2 * math.pi * torch.fft.fftfreq(size, d=box / size, dtype=torch.float64, device=device)
-        squares = squares + wave.square().reshape(-1, *[1] * (len(shape) - axis - 1))
-    density = (2 * smoothness / length**2 + squares).pow(-smoothness - len(shape) / 2)
-    return (density / density.mean()).sqrt()

@@ -1,4 +1,4 @@
-"""Stepping in time: strong-stability-preserving Runge-Kutta, and batches whose samples step on their own."""
+"""Stepping in time: batches whose samples step on their own."""
 
 from __future__ import annotations
 
@@ -11,33 +11,7 @@ from torch import Tensor
 
 from spectrakan.errors import ConfigError, SpectraKANError
 
-Rate = Callable[[Tensor], Tensor]
-"""State -> its time derivative, of the same shape."""
-
 _POOL = 64
-
-
-def ssp_rk2_step(state: Tensor, step: Tensor | float, rate: Rate) -> Tensor:
-    """Second-order step of u' = L(u) by averages of Euler steps (Heun): u = (u0 + u2) / 2, u2 = E(E(u0)).
-
-    `step` is a number or broadcasts against the state, so that every sample may have its own.
-
-    >>> ssp_rk2_step(torch.tensor([1.0]), 0.5, lambda u: u)
-    tensor([1.6250])
-    """
-    first = state + step * rate(state)
-    return 0.5 * (state + first + step * rate(first))
-
-
-def ssp_rk3_step(state: Tensor, step: Tensor | float, rate: Rate) -> Tensor:
-    """Third-order step of u' = L(u) by averages of Euler steps (Shu and Osher).
-
-    >>> ssp_rk3_step(torch.tensor([1.0]), 0.5, lambda u: u)
-    tensor([1.6458])
-    """
-    first = state + step * rate(state)
-    second = 0.75 * state + 0.25 * (first + step * rate(first))
-    return (state + 2.0 * (second + step * rate(second))) / 3.0
 
 
 def advance_to_frames(

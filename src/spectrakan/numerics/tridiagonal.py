@@ -29,7 +29,8 @@ def factor_ring(diagonal: Tensor, coupling: Tensor, *, num_levels: int | None = 
     """Eliminate odd cells until one is left, or `num_levels` times if the rest is then as good as diagonal.
 
     With q = e_left / d_odd and s = e_right / d_odd, the even cells keep
-    d' = d - e_left q - e_right s and couple by e' = q e_right; the ratio e / d squares at every level.
+    d' = d - e_left q - e_right s and couple by e' = q e_right; the ratio e / d squares at every level,
+    unless the number of cells is odd, when the elimination goes on to the end.
     """
     if diagonal.shape != coupling.shape or diagonal.ndim < 1 or diagonal.shape[0] < 1:
         raise ShapeError(
@@ -45,10 +46,14 @@ def factor_ring(diagonal: Tensor, coupling: Tensor, *, num_levels: int | None = 
         to_left, to_right = left * inverse, right * inverse
         levels.append((inverse, to_left, to_right))
         shrunk = diagonal[0::2].clone()
-        shrunk[:odd] -= left * to_left
-        _add_to_right_neighbours(shrunk, -right * to_right, size)
+        shrunk[:odd].addcmul_(left, to_left, value=-1.0)
+        _add_product_to_right(shrunk, right, to_right, size, -1.0)
         linked = to_left * right
-        coupling = linked if size % 2 == 0 else torch.cat([linked, coupling[-1:]])
+        if size % 2 == 0:
+            coupling = linked
+        else:
+            # The link from the last cell to the first jumps over nobody: it keeps its strength.
+            coupling, num_levels = torch.cat([linked, coupling[-1:]]), None
         diagonal = shrunk
     # One cell alone on a ring is its own neighbour on both sides.
     last = diagonal - 2.0 * coupling if diagonal.shape[0] == 1 else diagonal
@@ -69,7 +74,7 @@ def solve_ring(factors: RingFactors, right_side: Tensor) -> Tensor:
         odd = current[1::2]
         even = current[0::2].clone()
         even[: size // 2].addcmul_(to_left, odd)
-        _add_to_right_neighbours(even, to_right * odd, size)
+        _add_product_to_right(even, to_right, odd, size, 1.0)
         odd_parts.append(odd * inverse)
         current = even
     solution = current * factors.last
@@ -104,9 +109,9 @@ def levels_needed(ratio: float, *, tolerance: float = 1e-16) -> int | None:
     return None
 
 
-def _add_to_right_neighbours(even: Tensor, share: Tensor, size: int) -> None:
-    """Give odd cell 2j + 1's share to cell 2j + 2; the last odd cell's goes round to cell 0."""
+def _add_product_to_right(even: Tensor, first: Tensor, second: Tensor, size: int, sign: float) -> None:
+    """Add the products at odd cells 2j + 1 to cells 2j + 2; the last odd cell's goes round to cell 0."""
     inner = even.shape[0] - 1
-    even[1:] += share[:inner]
+    even[1:].addcmul_(first[:inner], second[:inner], value=sign)
     if size % 2 == 0:
-        even[0] += share[-1]
+        even[0].addcmul_(first[-1], second[-1], value=sign)

@@ -31,6 +31,8 @@ from spectrakan.pde.gas_scheme import GasScheme
 BOUNDS = (-1.0, 1.0)
 _REFERENCE_CELLS = 1024
 _SAMPLES_AT_ONCE = 1024
+_CELLS_AT_ONCE = 31_000
+"""Arrays of this size stay in cache, and torch does not split their many short sums over threads."""
 
 
 @settings
@@ -50,7 +52,10 @@ class CNS1DParameters:
     family: Literal["random_field", "shock_tube"] = "random_field"
     """Which initial states are drawn."""
     min_cells: Annotated[int, Field(ge=1)] = 256
-    """The solver cuts cells until it has this many, and averages its conserved variables back."""
+    """The solver cuts cells until it has this many, and averages its conserved variables back.
+
+    With the defaults 256 leave errors of 0.6 % in density, 1.9 % in velocity and 0.2 % in pressure (relative
+    L2), 512 a quarter of that at three times the cost."""
     courant: Annotated[float, Field(gt=0, le=0.5)] = 0.5
     """Cells that the fastest wave may cross in a step."""
 
@@ -80,6 +85,12 @@ def solve(initial: Tensor, times: Sequence[float], parameters: CNS1DParameters) 
 
     `GasScheme` on at least `min_cells` cells. The initial cells are cut with limited linear profiles of the
     conserved variables, whose averages are the given cells; frames are averages of conserved variables.
+
+    >>> rest = torch.tensor([1.0, 0.0, 1.0]).expand(1, 8, 3).clone()
+    >>> rest[:, 4:, 2] = 0.5  # less pressure on the right
+    >>> moving = solve(rest, [0.1], CNS1DParameters(boundary="outflow"))[0, 0]
+    >>> bool(moving[3:5, 1].min() > 0)  # so the gas beside the jump moves to the right
+    True
     """
     _check_initial(initial)
     states = initial.to(torch.float64)
@@ -100,20 +111,19 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
     )
     coarse = to_conserved(initial.permute(2, 1, 0), parameters.gamma)
     fine = _refine(coarse, factor, parameters).contiguous()
-    frames = advance_to_frames(fine, times, scheme.take_step, scheme.stable_step, axis=2)
+    pool = max(1, _CELLS_AT_ONCE // (cells * factor))
+    frames = advance_to_frames(fine, times, scheme.take_step, scheme.stable_step, axis=2, pool=pool)
     averages = average_cells(frames, -1, factor).movedim(2, 0)
     return to_primitive(averages, parameters.gamma).movedim(0, -1).contiguous()
 
 
-def residual(
-    values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: CNS1DParameters
-) -> Tensor:
+def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: CNS1DParameters) -> Tensor:
     """How far frames are from solving the equations: `(batch, time, cells, 3)` -> `(batch, time)` in [0, 1].
 
     For each conserved variable r = dU/dt + dF/dx - dG/dx with fourth-order differences in space and time,
     |r| / (|dU/dt| + |dF/dx| + |dG/dx|) in the root mean square over cells, then the mean of the three.
-    Differentiable. Frames far apart resolve the fast sound waves badly: compare with the same number for
-    data known to be good.
+    Differentiable. It means something only where frames follow fast enough for the sound waves: the task's
+    own frames, 1/20 apart, do not (0.65 for correct data); `check` solves those anew instead.
     """
     del inputs  # An evolution equation has no input but its own earlier frames.
     width = (BOUNDS[1] - BOUNDS[0]) / values.shape[-2]
@@ -165,9 +175,7 @@ def _waves(num_samples: int, points: Tensor, generator: torch.Generator) -> Tens
     )
 
 
-def _positive_field(
-    num_samples: int, centres: Tensor, low: float, high: float, generator: torch.Generator
-) -> Tensor:
+def _positive_field(num_samples: int, centres: Tensor, low: float, high: float, generator: torch.Generator) -> Tensor:
     """Draw b + m U with U scaled to [0, 1] by its range on a fixed fine grid, the same for any grid."""
     reference = torch.linspace(*BOUNDS, _REFERENCE_CELLS, dtype=torch.float64, device=centres.device)
     waves = _waves(num_samples, torch.cat([reference, centres]), generator)

@@ -15,14 +15,12 @@ from spectrakan.config import settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec, Grid
 from spectrakan.numerics.random_field import uniform_draws
+from spectrakan.numerics.sample_threads import for_each_part, samples_at_once
 from spectrakan.pde.equation import Equation
 from spectrakan.pde.lax_friedrichs import SteppedInPlace, check_stable, lax_friedrichs_step
 
 Positive = Annotated[float, Field(gt=0.0)]
 Range = tuple[float, float]
-
-CELLS_AT_ONCE = 2**16
-"""Cells of the samples that are advanced together, so that they stay in the processor's cache."""
 
 
 @settings
@@ -72,7 +70,6 @@ def draw_droplet(
     return torch.stack([rho, torch.zeros_like(rho), torch.zeros_like(rho)], dim=-1)
 
 
-@torch.no_grad()
 def solve(initial: Tensor, times: Sequence[float], parameters: DropletParameters) -> Tensor:
     """The state at increasing `times` >= 0, from that at time 0 `(B, nx, ny, 3)`, between reflecting walls.
 
@@ -88,16 +85,17 @@ def solve(initial: Tensor, times: Sequence[float], parameters: DropletParameters
     counts, lengths = _steps(times, tuple(initial.shape[1:3]), parameters)
     samples, nx, ny, _ = initial.shape
     frames = initial.new_empty((samples, len(counts), nx, ny, 3), dtype=torch.float64)
-    together = max(1, CELLS_AT_ONCE // (nx * ny))
-    for first in range(0, samples, together):
-        state = _conserved(initial[first : first + together].double())
-        stepper = SteppedInPlace(state, (0.0, 0.0), parameters.gravity)
+
+    def run(part: slice) -> None:
+        stepper = SteppedInPlace(_conserved(initial[part].detach().double()), parameters.gravity)
         for frame, (count, length) in enumerate(zip(counts, lengths, strict=True)):
-            stepper.ratio = (length * nx, length * ny)
+            ratio = (length * nx, length * ny)
             for _ in range(count):
-                stepper.step()
-            check_stable(stepper.state, stepper.ratio, parameters.gravity)
-            frames[first : first + together, frame] = _primitive(stepper.state)
+                stepper.step(ratio)
+            check_stable(stepper.state, ratio, parameters.gravity)
+            frames[part, frame] = _primitive(stepper.state)
+
+    for_each_part(samples, samples_at_once(initial, 3 * nx * ny), run)
     return frames
 
 

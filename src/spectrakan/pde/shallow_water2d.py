@@ -14,6 +14,7 @@ from spectrakan.config import settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec, Grid
 from spectrakan.numerics.disk import disk_cover
+from spectrakan.numerics.sample_threads import for_each_part, samples_at_once
 from spectrakan.numerics.time_integration import advance_to_frames
 from spectrakan.pde.equation import Equation
 from spectrakan.pde.shallow_water_residual import conservation_defect
@@ -23,8 +24,6 @@ Positive = Annotated[float, Field(gt=0.0)]
 Range = tuple[float, float]
 
 BOUNDS = ((-2.5, 2.5), (-2.5, 2.5))
-CELLS_AT_ONCE = 2**16
-"""Cells of the samples that are advanced together, so that they stay in the processor's cache."""
 
 
 @settings
@@ -92,7 +91,6 @@ def _centred_dams(num_samples: int, grid: Grid, parameters: ShallowWaterParamete
     return torch.where(distance <= radius[:, None, None], 2.0, 1.0).to(torch.float64)
 
 
-@torch.no_grad()
 def solve(
     initial: Tensor,
     times: Sequence[float],
@@ -114,15 +112,23 @@ def solve(
     True
     """
     basin = _basin(tuple(initial.shape[1:3]), parameters)
-    frames = advance_to_frames(
-        _conserved(initial),
-        times,
-        lambda state, step: advance(state, step, basin),
-        lambda state: parameters.courant / wave_rate(state, basin),
-        axis=1,
-        pool=max(1, CELLS_AT_ONCE // (initial.shape[1] * initial.shape[2])),
-    )[:, :, :3]
-    frames[:, :, 1:].div_(frames[:, :, :1])
+    start = _conserved(initial.detach())
+    channels, samples, nx, ny = start.shape
+    frames = start.new_empty((samples, len(times), 3, nx, ny))
+
+    def run(part: slice) -> None:
+        made = advance_to_frames(
+            start[:, part],
+            times,
+            lambda state, step: advance(state, step, basin),
+            lambda state: parameters.courant / wave_rate(state, basin),
+            axis=1,
+            pool=samples,
+        )
+        frames[part, :, 0] = made[:, :, 0]
+        torch.div(made[:, :, 1:3], made[:, :, :1], out=frames[part, :, 1:])
+
+    for_each_part(samples, samples_at_once(initial, channels * (nx + 4) * (ny + 4)), run)
     return frames.movedim(2, -1)
 
 

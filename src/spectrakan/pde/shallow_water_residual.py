@@ -47,9 +47,7 @@ def conservation_defect(
     return torch.cat([defect[:, :1], (defect[:, 1:] + defect[:, :-1]) / 2, defect[:, -1:]], dim=1)
 
 
-def _flux_divergence(
-    conserved: Tensor, velocity: Tensor, spacing: tuple[float, float], gravity: float
-) -> Tensor:
+def _flux_divergence(conserved: Tensor, velocity: Tensor, spacing: tuple[float, float], gravity: float) -> Tensor:
     """F_x + G_y on the inner cells."""
     pressure = 0.5 * gravity * conserved[..., :1] ** 2
     total = torch.zeros((), dtype=conserved.dtype, device=conserved.device)

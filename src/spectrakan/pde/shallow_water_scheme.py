@@ -149,22 +149,22 @@ def _face_flux(left: Tensor, right: Tensor, axis: int, gravity: float) -> Tensor
     """
     normal, transverse = 1 + axis, 2 - axis
     h_l, u_l, h_r, u_r = left[0], left[normal], right[0], right[normal]
+    # Memory is used again under a new name as soon as it is free: fresh pages cost as much as the arithmetic.
     root_l, root_r = h_l.sqrt(), h_r.sqrt()
-    celerity = (h_l + h_r).mul_(0.5 * gravity).sqrt_()
-    mean = (root_l * u_l).addcmul_(root_r, u_r).div_(root_l + root_r)
-    scale = gravity**0.5
-    slow = torch.sub(u_l, root_l, alpha=scale).clamp_(max=mean - celerity).clamp_(max=0.0)
-    fast = torch.add(u_r, root_r, alpha=scale).clamp_(min=mean.add_(celerity)).clamp_(min=0.0)
-    weight = (fast - slow).reciprocal_()
-    fast.mul_(weight)  # share of the left flux; that of the right one is 1 - fast
-    spread = slow * fast
-    m_l, m_r = h_l * u_l, h_r * u_r
+    total = root_l + root_r
+    mean = (root_l * u_l).addcmul_(root_r, u_r).div_(total)
+    celerity = torch.add(h_l, h_r, out=total).mul_(0.5 * gravity).sqrt_()
+    slowest, fastest = root_l.mul_(-(gravity**0.5)).add_(u_l), root_r.mul_(gravity**0.5).add_(u_r)
+    slow = (mean - celerity).clamp_(max=slowest).clamp_(max=0.0)
+    fast = mean.add_(celerity).clamp_(min=fastest).clamp_(min=0.0)
+    share_l = torch.div(fast, torch.sub(fast, slow, out=celerity), out=fast)
+    spread = slow.mul_(share_l)
+    m_l, m_r = torch.mul(h_l, u_l, out=root_l), torch.mul(h_r, u_r, out=root_r)
     flux = torch.empty_like(left)
-    mass = torch.lerp(m_r, m_l, fast, out=flux[0])
-    mass.addcmul_(spread, h_r - h_l)
-    push_l = (m_l * u_l).addcmul_(h_l, h_l, value=0.5 * gravity)
-    push_r = (m_r * u_r).addcmul_(h_r, h_r, value=0.5 * gravity)
-    torch.lerp(push_r, push_l, fast, out=flux[normal]).addcmul_(spread, m_r.sub_(m_l))
-    torch.where(mass > 0, left[transverse], right[transverse], out=flux[transverse])
-    flux[transverse].mul_(mass)
+    mass = torch.lerp(m_r, m_l, share_l, out=flux[0])
+    mass.addcmul_(spread, torch.sub(h_r, h_l, out=total))
+    push_l = torch.mul(m_l, u_l, out=total).addcmul_(h_l, h_l, value=0.5 * gravity)
+    push_r = torch.mul(m_r, u_r, out=flux[transverse]).addcmul_(h_r, h_r, value=0.5 * gravity)
+    torch.lerp(push_r, push_l, share_l, out=flux[normal]).addcmul_(spread, m_r.sub_(m_l))
+    torch.where(mass > 0, left[transverse], right[transverse], out=flux[transverse]).mul_(mass)
     return flux

@@ -94,6 +94,13 @@ def test_generate_refuses_before_it_works(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_generate_looks_for_room_first(tmp_path: Path):
+    problem = run("generate", "shallow_water2d", "-n", "1000000000", "-o", str(tmp_path / "new" / "x.h5")).exception
+    assert isinstance(problem, ConfigError)
+    assert "needs 4.96e+06 GB" in str(problem)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_download_lists_names_and_refuses_strangers(tmp_path: Path):
     listed = run("download")
     assert "2D_rdb_NA_NA.h5" in listed.output

@@ -76,9 +76,7 @@ def test_one_time_too_many_is_dropped_and_other_lengths_are_refused():
     stored = np.linspace(0.0, 1.01, 102)
     assert stored_times(place, "t", stored, 101).tolist() == stored[:101].tolist()
     for wrong in (stored[:100], np.linspace(0, 1, 103)):
-        with pytest.raises(
-            DataFormatError, match=r"'file.h5', 't': expected one time for each of 101 frames"
-        ):
+        with pytest.raises(DataFormatError, match=r"'file.h5', 't': expected one time for each of 101 frames"):
             stored_times(place, "t", wrong, 101)
     with pytest.raises(DataFormatError, match=r"increasing times, found 2\.0 before 1\.0 at index 1"):
         stored_times(place, "t", np.array([0.0, 2.0, 1.0]), 3)

@@ -59,8 +59,16 @@ def test_units_by_name_or_by_size(name: str, stored: float, unit: str, standard:
 def test_a_field_of_no_known_unit_is_refused():
     with pytest.raises(DataFormatError, match=r"'m' has the median 5500.*Pa \(30000 to 110000\)"):
         to_standard_unit("pressure", np.full(3, 5500.0), "m", "x")
-    with pytest.raises(DataFormatError, match="median nan"):
-        to_standard_unit("pressure", np.zeros(0), "", "x")
+    for nothing in (np.zeros(0), np.full(3, np.nan)):
+        with pytest.raises(DataFormatError, match="median nan"):
+            to_standard_unit("pressure", nothing, "", "x")
+
+
+def test_a_number_too_large_becomes_infinite_and_is_refused_with_its_place(days: ClimateDays):
+    stored = days.pressure.astype(np.float64)
+    stored[4, 0, 1] = 1e300
+    with pytest.raises(DataFormatError, match=r"infinite values, the first on day 6.*\(0, 1\)"):
+        replace(days, pressure=to_standard_unit("pressure", stored, "hPa", "x"))
 
 
 def test_axes_are_turned_south_to_north_and_eastward():

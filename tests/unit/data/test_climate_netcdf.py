@@ -124,12 +124,10 @@ def test_a_zarr_store_is_read_like_a_netcdf_file(tmp_path: Path):
     air, pres = (write_ncep(tmp_path, name, 1990, DAYS) for name in ("air", "pres"))
     with xarray.open_dataset(air) as one, xarray.open_dataset(pres) as two:
         xarray.merge([one, two]).to_zarr(tmp_path / "both.zarr", zarr_format=2, consolidated=True)
-    np.testing.assert_array_equal(
-        read_climate(tmp_path / "both.zarr").pressure, read_climate([air, pres]).pressure
-    )
+    np.testing.assert_array_equal(read_climate(tmp_path / "both.zarr").pressure, read_climate([air, pres]).pressure)
 
 
-def test_foreign_and_damaged_files_give_one_kind_of_error(tmp_path: Path):
+def test_foreign_and_truncated_files_give_one_kind_of_error(tmp_path: Path):
     whole = write_ncep(tmp_path, "air", 1990, DAYS[:1])
     pressure = write_ncep(tmp_path, "pres", 1990, DAYS[:1])
     content = whole.read_bytes()
@@ -138,6 +136,36 @@ def test_foreign_and_damaged_files_give_one_kind_of_error(tmp_path: Path):
         damaged.write_bytes(bad)
         with pytest.raises(DataFormatError, match=r"damaged\.nc"):
             read_climate([damaged, pressure])
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "scipy"])
+def test_flipped_bits_give_one_kind_of_error_or_a_valid_set(tmp_path: Path, engine: str):
+    time, lat, lon = np.arange(2.0), np.array([40.0, 35.0]), np.array([0.0, 5.0, 10.0])
+    pair = xarray.Dataset(
+        {
+            "tas": (("time", "lat", "lon"), np.full((2, 2, 3), 280.0), {"units": "K"}),
+            "ps": (("time", "lat", "lon"), np.full((2, 2, 3), 1e5), {"units": "Pa"}),
+        },
+        coords={"time": ("time", time, {"units": "days since 2000-01-01"}), "lat": lat, "lon": lon},
+    )
+    pair.to_netcdf(tmp_path / "whole.nc", engine=engine)
+    whole = (tmp_path / "whole.nc").read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for trial in range(60):
+        content = bytearray(whole)
+        for place in rng.integers(0, len(whole), 1 + trial % 12):
+            content[place] ^= 1 << rng.integers(0, 8)
+        # A name of its own for each, for HDF5 remembers open files by name.
+        damaged = tmp_path / f"damaged{trial}.nc"
+        damaged.write_bytes(content)
+        try:
+            days = read_climate(damaged)
+        except DataFormatError:
+            refused += 1
+        else:
+            assert np.isfinite(days.pressure).all()
+    assert refused > 10
 
 
 def test_without_xarray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -23,9 +23,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("task", SMALL)
-def test_a_sample_does_not_depend_on_how_many_or_how_they_are_made(
-    task: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_sample_does_not_depend_on_how_many_or_how_they_are_made(task: str, monkeypatch: pytest.MonkeyPatch):
     whole = generate(task, 5, seed=3, **SMALL[task])
     few = generate(task, 2, seed=3, **SMALL[task])
     monkeypatch.setattr(module, "CHUNK_VALUES", 1)
@@ -109,15 +107,14 @@ def _seed(seed: int, number: int) -> int:
 
 def test_lazy_samples_are_made_when_read():
     made: list[tuple[int, int]] = []
-    lazy = generate_lazily(
-        "darcy2d", 1000, resolution=8, progress=lambda done, total: made.append((done, total))
-    )
+    lazy = generate_lazily("darcy2d", 1000, resolution=8, progress=lambda done, total: made.append((done, total)))
     held = generate("darcy2d", 5, resolution=8)
     assert made == []
     np.testing.assert_allclose(lazy.values[4], held.values[4], rtol=1e-12)
     np.testing.assert_allclose(lazy.values[1:4, 0, 2], held.values[1:4, 0, 2], rtol=1e-12)
     np.testing.assert_allclose(lazy.values[-996], held.values[4], rtol=1e-12)
     np.testing.assert_allclose(lazy.values[0:5:2, 0], held.values[::2, 0], rtol=1e-12)
+    assert lazy.values[3:3, 0].shape == (0, 8, 8, 1)
     assert made[0] == (5, 1000)
     part = generate_lazily("darcy2d", 3, resolution=8)
     np.testing.assert_allclose(np.asarray(part.values, dtype=np.float32), held.values[:3], rtol=1e-6)

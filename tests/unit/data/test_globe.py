@@ -37,9 +37,7 @@ def test_faces_between_gaussian_latitudes_cut_off_their_areas_and_end_at_the_pol
     grid = globe_grid(gaussian_latitudes(32), circle(64))
     faces = grid.edges[0].numpy()
     assert (faces[0], faces[-1]) == pytest.approx((-90.0, 90.0))
-    assert bool(
-        ((faces[:-1] < grid.coordinates[0].numpy()) & (grid.coordinates[0].numpy() < faces[1:])).all()
-    )
+    assert bool(((faces[:-1] < grid.coordinates[0].numpy()) & (grid.coordinates[0].numpy() < faces[1:])).all())
     np.testing.assert_allclose(np.diff(np.sin(np.radians(faces))) / 2, grid.weights[0], atol=1e-15)
 
 

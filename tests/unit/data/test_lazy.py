@@ -52,9 +52,7 @@ def stacked() -> tuple[LazyArray, np.ndarray]:
             Part(GroupedSource(tuple(HeldSource(sample) for sample in groups)), (0, 1, 2, 3, None)),
         ]
     )
-    whole = np.concatenate(
-        [swapped[:, :, 0].transpose(1, 3, 2, 0)[..., None], double, groups[..., None]], axis=-1
-    )
+    whole = np.concatenate([swapped[:, :, 0].transpose(1, 3, 2, 0)[..., None], double, groups[..., None]], axis=-1)
     return lazy, whole
 
 
@@ -87,9 +85,7 @@ def test_one_list_of_indices_agrees_with_numpy(data: st.DataObject):
     np.testing.assert_array_equal(lazy[tuple(key)], whole[tuple(key)])
 
 
-@given(
-    st.tuples(*(slices(size) for size in SHAPE)), st.tuples(*(slices(size) for size in SHAPE)), st.booleans()
-)
+@given(st.tuples(*(slices(size) for size in SHAPE)), st.tuples(*(slices(size) for size in SHAPE)), st.booleans())
 def test_narrowing_composes_and_reads_nothing(first: Any, second: Any, dots: bool):
     lazy, whole = stacked()
     narrowed = lazy.narrow(*first)
@@ -114,6 +110,12 @@ def test_only_what_is_named_is_read():
     )
     other[0, 0, :, 1]
     assert source.taken == [4, 8, 8, 8], "the channel of the other part was asked for"
+
+
+def test_integers_along_all_axes_give_one_number():
+    lazy, whole = stacked()
+    assert lazy[1, 2, 0, 3, 2] == whole[1, 2, 0, 3, 2]
+    assert np.ndim(lazy[1, 2, 0, 3, 2]) == 0
 
 
 def test_groups_open_only_the_named_members():

@@ -46,9 +46,7 @@ def flat(batches: list[list[int]]) -> list[int]:
 @pytest.mark.parametrize("count", [20, 22, 21])
 def test_two_processes_see_what_one_with_the_doubled_batch_sees(count: int):
     one = seen(Loader(windows(count), LoaderSettings(batch_size=4)))
-    ranks = [
-        seen(Loader(windows(count), LoaderSettings(batch_size=2, rank=rank, world_size=2))) for rank in (0, 1)
-    ]
+    ranks = [seen(Loader(windows(count), LoaderSettings(batch_size=2, rank=rank, world_size=2))) for rank in (0, 1)]
     together = [left + right for left, right in zip(*ranks, strict=True)]
     # An odd window out is left for another epoch, so that no process waits for the other.
     assert flat(together) == flat(one)[: count - count % 2]

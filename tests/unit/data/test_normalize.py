@@ -28,9 +28,7 @@ def trajectories(values: np.ndarray) -> Trajectories:
 
 
 @pytest.mark.parametrize("chunk", [1, 300, 10**9])
-def test_moments_are_those_of_the_training_samples_whatever_the_chunk(
-    monkeypatch: pytest.MonkeyPatch, chunk: int
-):
+def test_moments_are_those_of_the_training_samples_whatever_the_chunk(monkeypatch: pytest.MonkeyPatch, chunk: int):
     monkeypatch.setattr(normalize, "CHUNK_VALUES", chunk)
     values = field_values()
     train = [0, 3, 4, 7]

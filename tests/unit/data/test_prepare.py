@@ -81,9 +81,7 @@ def test_bad_numbers_stop_everything_and_are_named(tmp_path: Path):
     values = np.array(stored.values)
     values[6, 0, 3, 1, 0] = np.nan
     path = save_dataset(tmp_path / "bad.h5", replace(stored, values=values))
-    with pytest.raises(
-        DataFormatError, match=r"bad\.h5.*nan in values: sample 6, frame 0, cell \(3, 1\), pressure"
-    ):
+    with pytest.raises(DataFormatError, match=r"bad\.h5.*nan in values: sample 6, frame 0, cell \(3, 1\), pressure"):
         prepare("darcy2d", DataSettings(path=str(path)))
 
 

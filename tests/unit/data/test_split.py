@@ -103,9 +103,7 @@ def test_a_damaged_record_is_refused():
 def test_trajectories_are_split_with_their_copies():
     values = np.random.default_rng(0).normal(size=(20, 2, 4, 1))
     values[10:] = values[:10]
-    made = split_trajectories(
-        Trajectories(values, Grid.uniform((4,)), np.arange(2.0), (FieldSpec("u"),)), seed=1
-    )
+    made = split_trajectories(Trajectories(values, Grid.uniform((4,)), np.arange(2.0), (FieldSpec("u"),)), seed=1)
     for part in ("train", "validation", "test"):
         members = set(made.part(part))
         assert {(index + 10) % 20 for index in members} == members

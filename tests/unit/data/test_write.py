@@ -76,9 +76,7 @@ def test_a_large_set_is_streamed_in_blocks(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_failed_write_leaves_what_was_there(
-    tmp_path: Path, steady: Trajectories, assert_same: Same, ending: str
-):
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path, steady: Trajectories, assert_same: Same, ending: str):
     path = write_dataset(tmp_path / f"set{ending}", steady)
 
     class Broken(HeldSource):

@@ -11,6 +11,8 @@ from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn import KAN, KANLayer
 from spectrakan.nn.kan import SILU_LIPSCHITZ
 from spectrakan.nn.knots import Knots
+from spectrakan.nn.spline_basis import local_basis
+from spectrakan.numerics import bspline
 
 
 def shaken(kan: torch.nn.Module, generator: torch.Generator) -> torch.nn.Module:
@@ -160,3 +162,22 @@ def test_wrong_shapes_and_sizes_are_refused():
         KAN([2])
     with pytest.raises(ConfigError, match="order >= 1"):
         KANLayer(1, 1, spline_order=0)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_the_written_out_gradient_of_the_splines_is_the_one_of_autograd(order, generator):
+    knots = (0.1 + torch.rand(3, 3 * order + 4, dtype=torch.float64, generator=generator)).cumsum(1)
+    x = knots[:, order : order + 4] + 0.03
+    near = bspline.knots_around(knots, bspline.find_interval(x, knots), order)
+    beyond = torch.randn(x.shape, dtype=torch.float64, generator=generator)
+    inputs = [tensor.clone().requires_grad_() for tensor in (x, near, beyond)]
+    fast, plain = local_basis(*inputs), bspline.basis_from_knots(*inputs)
+    assert (fast - plain).abs().max() < 1e-13
+    probe = torch.randn(fast.shape, dtype=torch.float64, generator=generator)
+    for ours, theirs in zip(
+        torch.autograd.grad((fast * probe).sum(), inputs),
+        torch.autograd.grad((plain * probe).sum(), inputs),
+        strict=True,
+    ):
+        assert (ours - theirs).abs().max() < 1e-10 * max(1.0, theirs.abs().max().item())
+    assert torch.autograd.gradgradcheck(local_basis, inputs)

@@ -23,9 +23,7 @@ def test_a_disk_inside_the_box_keeps_its_area(x: float, y: float, radius: float,
 
 def test_cells_agree_with_counted_points():
     x, y, radius, points = 0.13, -0.21, 0.47, 400
-    cover = disk_cover(
-        (EDGES - x)[None], (EDGES - y)[None], torch.tensor([radius], dtype=torch.float64)
-    ).numpy()[0]
+    cover = disk_cover((EDGES - x)[None], (EDGES - y)[None], torch.tensor([radius], dtype=torch.float64)).numpy()[0]
     place = (np.arange(11 * points) + 0.5) * 2 / (11 * points) - 1
     inside = (place[:, None] - x) ** 2 + (place[None, :] - y) ** 2 < radius**2
     counted = inside.reshape(11, points, 11, points).mean(axis=(1, 3))

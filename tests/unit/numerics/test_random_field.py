@@ -6,17 +6,13 @@ import math
 
 import pytest
 import torch
-from scipy.special import gamma, kv
 
-from spectrakan.errors import ConfigError
-from spectrakan.numerics.random_field import gaussian_random_field, log_uniform_draws, multi_mode_field
+from spectrakan.numerics.random_field import log_uniform_draws, multi_mode_field
 
 
 def waves(points: torch.Tensor, count: int, window: float, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
-    return multi_mode_field(
-        points, count, length=2.0, num_modes=3, window_probability=window, generator=generator
-    )
+    return multi_mode_field(points, count, length=2.0, num_modes=3, window_probability=window, generator=generator)
 
 
 def test_waves_are_periodic_and_the_same_at_every_resolution():
@@ -57,41 +53,3 @@ def test_log_uniform_numbers_have_a_uniform_logarithm(generator):
     assert float(draws.max()) <= 2.0
     assert float(draws.mean()) == pytest.approx(1.5, abs=0.01)
     assert float(draws.std()) == pytest.approx(1 / math.sqrt(12), abs=0.01)
-
-
-@pytest.mark.parametrize(("shape", "periodic"), [((256,), True), ((128,), False), ((48, 64), True)])
-def test_gaussian_fields_have_the_matern_covariance(shape, periodic, generator):
-    length, smoothness = 0.06, 1.5
-    fields = gaussian_random_field(
-        shape,
-        1500,
-        correlation_length=length,
-        smoothness=smoothness,
-        generator=generator,
-        periodic=periodic,
-    )
-    assert fields.shape == (1500, *shape)
-    assert float(fields.var()) == pytest.approx(1.0, abs=0.03)
-    for lag in (2, 4, 8):
-        distance = lag / shape[-1]
-        scaled = math.sqrt(2 * smoothness) * distance / length
-        matern = 2 ** (1 - smoothness) / gamma(smoothness) * scaled**smoothness * kv(smoothness, scaled)
-        measured = float((fields[..., lag:] * fields[..., :-lag]).mean())
-        assert measured == pytest.approx(matern, abs=0.04)
-
-
-def test_ends_of_a_field_that_is_not_periodic_are_strangers(generator):
-    drawn = {
-        periodic: gaussian_random_field(
-            (64,), 3000, correlation_length=0.1, smoothness=1.0, generator=generator, periodic=periodic
-        )
-        for periodic in (True, False)
-    }
-    joined = {key: float((field[:, 0] * field[:, -1]).mean()) for key, field in drawn.items()}
-    assert joined[True] > 0.9
-    assert abs(joined[False]) < 0.1
-
-
-def test_a_field_without_smoothness_is_refused(generator):
-    with pytest.raises(ConfigError, match="positive"):
-        gaussian_random_field((8,), 1, correlation_length=0.1, smoothness=0.0, generator=generator)

@@ -34,8 +34,7 @@ def test_one_seed_gives_one_set_of_samples(name):
     equation = EQUATIONS[name]
     cells = tuple(16 for _ in equation.resolution)
     first, again, other = (
-        equation.sample(3, cells, equation.parameters(), torch.Generator().manual_seed(seed))
-        for seed in (5, 5, 6)
+        equation.sample(3, cells, equation.parameters(), torch.Generator().manual_seed(seed)) for seed in (5, 5, 6)
     )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)

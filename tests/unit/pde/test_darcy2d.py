@@ -30,9 +30,7 @@ def centre_of_the_poisson_solution() -> float:
 
 @pytest.mark.parametrize("kind", ["bumps", "bumps_batch_mean", "gaussian"])
 @pytest.mark.parametrize("discretisation", [("harmonic", "face"), ("arithmetic", "ghost")])
-def test_the_equation_holds_in_every_cell(
-    kind: str, discretisation: tuple[str, str], generator: torch.Generator
-):
+def test_the_equation_holds_in_every_cell(kind: str, discretisation: tuple[str, str], generator: torch.Generator):
     face_mean, wall = discretisation
     chosen = build_settings(DarcyParameters, {"coefficient": kind, "face_mean": face_mean, "wall": wall})
     medium = draw_coefficient(4, (64, 64), chosen, generator)

@@ -42,9 +42,7 @@ def test_without_diffusion_every_cell_grows_by_the_logistic_curve():
 
 def test_the_fixed_points_do_not_move():
     initial = torch.stack([torch.zeros(16, 1), torch.ones(16, 1)]).double()
-    torch.testing.assert_close(
-        solve(initial, [1.0], EQUATION.parameters())[:, 0], initial, rtol=1e-12, atol=0
-    )
+    torch.testing.assert_close(solve(initial, [1.0], EQUATION.parameters())[:, 0], initial, rtol=1e-12, atol=0)
 
 
 def test_frames_do_not_depend_on_the_other_frames_asked_for():
@@ -80,7 +78,7 @@ def test_the_residual_tells_solutions_from_others():
 
 
 def test_float32_steps_of_the_published_size_stall_where_float64_grows():
-    """At nu = 0.5 on 1024 points 0.8 and 0.9 move by a last bit or not at all; the true growth is rho u (1 - u) t."""
+    """At nu = 0.5 on 1024 points 0.8 and 0.9 hardly move; the truth is rho u (1 - u) t."""
     levels = torch.tensor([0.4, 0.8, 0.9], dtype=torch.float32)
     initial = levels.reshape(3, 1, 1).expand(3, 1024, 1)
     time = 400 * 2.0**-22

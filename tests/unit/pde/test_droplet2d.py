@@ -6,7 +6,6 @@ import torch
 
 from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
 from spectrakan.pde.droplet2d import EQUATION, DropletParameters, draw_droplet, residual, solve
-from spectrakan.pde.lax_friedrichs import SteppedInPlace, lax_friedrichs_step
 
 PARAMETERS = DropletParameters()
 CENTRED = DropletParameters(centre=(0.5, 0.5))
@@ -92,17 +91,6 @@ def test_water_between_walls_comes_to_rest(generator: torch.Generator):
     assert float(frames[0, 1, ..., 1:].abs().max()) < 1e-3 * float(frames[0, 0, ..., 1:].abs().max())
 
 
-def test_quick_step_agrees_with_the_readable_one(generator: torch.Generator):
-    state = torch.rand(3, 2, 7, 5, dtype=torch.float64, generator=generator) + 0.5
-    ratio, gravity = (0.05, 0.07), 3.0
-    quick = SteppedInPlace(state.clone(), ratio, gravity)
-    readable = state
-    for _ in range(4):
-        quick.step()
-        readable = lax_friedrichs_step(readable, ratio, gravity)
-    torch.testing.assert_close(quick.state, readable, rtol=1e-13, atol=1e-14)
-
-
 def test_droplets_stay_below_the_stability_limit():
     """The default gravity is allowed: the tallest, widest droplet crosses at most 0.4 cells a step."""
     tallest = DropletParameters(amplitude=(2.5, 2.5), width=(0.008, 0.008))
@@ -121,15 +109,13 @@ def test_residual_is_zero_for_the_scheme_and_large_for_others(generator: torch.G
     assert float(residual(film.flip(1), None, times, PARAMETERS).min()) > 0.5
     assert float(residual(film, None, times, DropletParameters(gravity=8.0)).min()) > 0.02
     frozen = film[:, :1].expand_as(film)
-    torch.testing.assert_close(
-        residual(frozen, None, times, PARAMETERS), torch.ones(2, 8, dtype=torch.float64)
-    )
+    torch.testing.assert_close(residual(frozen, None, times, PARAMETERS), torch.ones(2, 8, dtype=torch.float64))
 
 
 def test_residual_is_differentiable(generator: torch.Generator):
     film = 1.0 + 0.1 * torch.rand(1, 3, 4, 5, 3, dtype=torch.float64, generator=generator)
     assert torch.autograd.gradcheck(
-        lambda values: residual(values, None, (0.002, 0.1, 0.2), PARAMETERS), film.requires_grad_()
+        lambda values: residual(values, None, (0.002, 0.02, 0.04), PARAMETERS), film.requires_grad_()
     )
 
 

@@ -25,6 +25,8 @@ TIMES = {"time", "t", "times", "valid_time"}
 CHANNELS = {"channel", "channels", "field", "component"}
 LATITUDES = {"lat", "latitude", "lats"}
 LONGITUDES = {"lon", "longitude", "lons"}
+UNREAL = {"bnds", "bounds", "nv"}
+"""Axes of bounds of cells, which are no axes of a field."""
 DAYS = {"second": 1 / 86400, "minute": 1 / 1440, "hour": 1 / 24, "day": 1.0}
 
 
@@ -41,9 +43,7 @@ def read(container: Container) -> Trajectories:
         if set(container.dims[name]) != set(dims):
             found = f"({', '.join(container.dims[name])})"
             remedy = "say by a mapping which arrays to take"
-            raise mismatch(
-                container.path, name, f"the axes ({', '.join(dims)}) of '{names[0]}'", found, remedy
-            )
+            raise mismatch(container.path, name, f"the axes ({', '.join(dims)}) of '{names[0]}'", found, remedy)
     space = _space(container, dims)
     if not 1 <= len(space) <= 3:
         raise mismatch(container.path, names[0], "1 to 3 axes of space", f"axes ({', '.join(dims)})")
@@ -69,7 +69,7 @@ def _fields(container: Container) -> list[str]:
         if name not in dims
         and container.arrays[name].dtype.kind in NUMBERS
         and any(_role(axis) == "drop" for axis in dims)
-        and not {"bnds", "bounds", "nv"} & set(dims)
+        and not any(axis in UNREAL or axis.startswith("phony_dim") for axis in dims)
     ]
     most = max((len(container.dims[name]) for name in candidates), default=0)
     return [name for name in candidates if len(container.dims[name]) == most]
@@ -106,9 +106,7 @@ def _boundary(container: Container, space: Sequence[str]) -> tuple[Boundary, ...
         return ()
     longitude = container.vector(space[1])
     step = np.diff(longitude)
-    round_globe = (
-        len(step) > 0 and abs(abs(longitude[-1] - longitude[0]) + abs(step[0]) - 360) < abs(step[0]) / 2
-    )
+    round_globe = len(step) > 0 and abs(abs(longitude[-1] - longitude[0]) + abs(step[0]) - 360) < abs(step[0]) / 2
     return ("wall", "periodic") if round_globe else ()
 
 

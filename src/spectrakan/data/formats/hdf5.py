@@ -98,14 +98,15 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
 
 
 def _attributes(item: Any) -> dict[str, Any]:
-    """Attributes as plain text and numbers; references and other inhabitants of HDF5 are left out."""
+    """Attributes as plain text and numbers.
+
+    What has variable length (some texts, references) is listed without its content: it lies in a heap that has
+    no checksum and can send the library round in circles, and nothing here needs it.
+    """
     result: dict[str, Any] = {}
     for name in item.attrs:
-        if item.attrs.get_id(name).dtype.kind == "O" and not h5py.check_string_dtype(
-            item.attrs.get_id(name).dtype
-        ):
-            continue
-        value = item.attrs[name]
+        variable = item.attrs.get_id(name).dtype.kind == "O"
+        value = "" if variable else item.attrs[name]
         result[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return result
 

@@ -72,7 +72,7 @@ def _open_scipy(path: Path) -> Any:
 
 
 def _open_h5netcdf(path: Path) -> Any:
-    return _open(path, "h5netcdf", {})
+    return _open(path, "h5netcdf", {"phony_dims": "access"})
 
 
 def _open_zarr(path: Path) -> Any:

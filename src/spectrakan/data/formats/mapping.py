@@ -48,9 +48,7 @@ class MappedArray:
         if repeated:
             raise ConfigError(f"array '{self.array}': axis '{repeated[0]}' is named twice")
         if "channel" not in self.axes and len(self.fields) != 1:
-            raise ConfigError(
-                f"array '{self.array}' has no channel axis, so it holds one field, not {self.fields}"
-            )
+            raise ConfigError(f"array '{self.array}' has no channel axis, so it holds one field, not {self.fields}")
         if self.units and len(self.units) != len(self.fields):
             raise ConfigError(f"array '{self.array}': {len(self.fields)} fields need as many units or none")
         if unknown := set(self.positive) - set(self.fields):
@@ -60,8 +58,7 @@ class MappedArray:
         """The fields, as trajectories name them."""
         units = self.units or ("",) * len(self.fields)
         return tuple(
-            FieldSpec(name, unit, name in self.positive)
-            for name, unit in zip(self.fields, units, strict=True)
+            FieldSpec(name, unit, name in self.positive) for name, unit in zip(self.fields, units, strict=True)
         )
 
 
@@ -91,9 +88,7 @@ class DataMapping:
         allowed = [frozenset(SPACE[:dims]) for dims in (1, 2, 3)]
         if len(spaces) != 1 or next(iter(spaces)) not in allowed:
             found = " and ".join(str(sorted(space)) for space in spaces)
-            raise ConfigError(
-                f"all mapped arrays need the same space axes, x or x, y or x, y, z; got {found}"
-            )
+            raise ConfigError(f"all mapped arrays need the same space axes, x or x, y or x, y, z; got {found}")
         if self.coordinates and set(self.coordinates) != next(iter(spaces)):
             raise ConfigError(f"coordinates must name all of {sorted(next(iter(spaces)))} or none")
 
@@ -131,9 +126,7 @@ def _stack(container: Container, entries: Sequence[MappedArray], space: Sequence
             raise mismatch(container.path, entry.array, f"axes ({', '.join(axes)})", f"shape {source.shape}")
         for size, axis in zip(source.shape, axes, strict=True):
             if axis == "drop" and size != 1:
-                raise mismatch(
-                    container.path, entry.array, "size 1 of an axis to drop", f"shape {source.shape}"
-                )
+                raise mismatch(container.path, entry.array, "size 1 of an axis to drop", f"shape {source.shape}")
         order = ("sample", "time", *space, "channel")
         part = Part(source, tuple(axes.index(axis) if axis in axes else None for axis in order))
         if part.shape[-1] != len(entry.fields):
@@ -156,9 +149,7 @@ def _source(container: Container, entry: MappedArray) -> tuple[Source, tuple[str
     members = tuple(container.array(name) for name in names)
     for name, member in zip(names, members, strict=True):
         if member.shape != members[0].shape:
-            raise mismatch(
-                container.path, name, f"shape {members[0].shape} as in {names[0]}", f"{member.shape}"
-            )
+            raise mismatch(container.path, name, f"shape {members[0].shape} as in {names[0]}", f"{member.shape}")
     return GroupedSource(members), ("sample", *entry.axes)
 
 

@@ -41,8 +41,9 @@ def read(container: Container) -> Trajectories:
         for name in container.arrays
         if name in {"times", "params"} or name.startswith("grid/")
     }
-    inputs = _whole(container, "inputs") if schema.input_dtype else None
-    return own.assemble(container.path, schema, (_whole(container, "values"), inputs), small)
+    axes = ("sample", "time", *own.AXES[: len(schema.shape) - 3], "channel")
+    inputs = _whole(container, "inputs", axes) if schema.input_dtype else None
+    return own.assemble(container.path, schema, (_whole(container, "values", axes), inputs), small)
 
 
 def save_dataset(path: Path | str, trajectories: Trajectories, dtype: Any = np.float32) -> Path:
@@ -87,9 +88,8 @@ def blocks(array: Array, dtype: np.dtype[Any]) -> Iterator[tuple[int, npt.NDArra
         yield first, np.asarray(array[first : first + step]).astype(dtype, copy=False)
 
 
-def _whole(container: Container, key: str) -> LazyArray:
-    source = container.array(key)
-    return LazyArray.stack([Part(source, tuple(range(len(source.shape))))])
+def _whole(container: Container, key: str, axes: tuple[str, ...]) -> LazyArray:
+    return LazyArray.stack([Part(container.ranked(key, axes), tuple(range(len(axes))))])
 
 
 def _schema_text(container: Container) -> Any:

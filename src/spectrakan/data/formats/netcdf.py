@@ -8,23 +8,31 @@ from typing import Any
 import numpy as np
 
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import mismatch, missing_package
+from spectrakan.data.decoding import decoding, mismatch, missing_package
 from spectrakan.data.draft import draft
 from spectrakan.data.formats import schema as own
 from spectrakan.data.formats.labelled import open_labelled
 from spectrakan.data.formats.native import blocks, check_storable, chunk_shape, named_fields
+from spectrakan.data.hdf5_heap import find_damaged_heap
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.data.source import read_whole
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 
 CLASSIC = (b"CDF\x01", b"CDF\x02")
+SEARCHED_BYTES = 2**30
+"""Files up to this size are searched for damage that HDF5 would wait on; in larger ones it takes too long."""
 ROLE = "role"
 """Attribute of a variable that says which array of the schema it is: `values/0`, `grid/x/edges`, `times`."""
 
 
 def open_netcdf(path: Path, *, classic: bool) -> Container:
     """A netCDF file: classic through SciPy, netCDF-4 through h5netcdf."""
+    if not classic and path.stat().st_size <= SEARCHED_BYTES:
+        with decoding(path, kind="netCDF"):
+            place = find_damaged_heap(path)
+        if place is not None:
+            raise mismatch(path, "", "sound heaps", f"impossible sizes at byte {place}")
     return open_labelled(path, "scipy" if classic else "h5netcdf", "netCDF")
 
 

@@ -24,7 +24,8 @@ from spectrakan.data.lazy import HELD_BYTES
 from spectrakan.data.source import Block, HeldSource, Source, Stamp, size_in_bytes
 from spectrakan.fields import Trajectories
 
-MAGIC = b"PK\x03\x04"
+MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+"""How a zip file begins: with its first member, or with its end if it is empty."""
 _MOST_HEADER = 10_000
 """NumPy's own limit on the text that describes an array."""
 
@@ -55,6 +56,8 @@ def open_npz(path: Path) -> Container:
     stamp = Stamp.of(path)
     with decoding(path, kind="npz"), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
+            # Opening compares the two places where a name stands, so that a damaged name hides no array.
+            archive.open(member).close()
             if member.filename.endswith(".npy"):
                 key = member.filename.removesuffix(".npy")
                 if key in arrays:

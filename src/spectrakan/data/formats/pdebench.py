@@ -117,9 +117,7 @@ def _read_flow(container: Container) -> Trajectories:
     density = container.array("density")
     dims = len(density.shape) - 2
     if not 1 <= dims <= 3:
-        raise mismatch(
-            container.path, "density", "axes (sample, time, x[, y[, z]])", f"shape {density.shape}"
-        )
+        raise mismatch(container.path, "density", "axes (sample, time, x[, y[, z]])", f"shape {density.shape}")
     keys = ("density", *VELOCITIES[:dims], "pressure")
     sources = [container.array(key) for key in keys]
     for key, source in zip(keys, sources, strict=True):
@@ -145,18 +143,18 @@ def _read_flow(container: Container) -> Trajectories:
 
 def _read_groups(container: Container) -> Trajectories:
     groups = sorted((match[1] for match in map(GROUP.match, container.arrays) if match), key=_number)
+    for name in container.arrays:
+        if name.endswith("/data") and not GROUP.match(name):
+            remedy = "rename the group, or say by a mapping which arrays to take"
+            raise mismatch(container.path, name, "a group with a number for a name", "another", remedy)
     members: list[Source] = [container.array(f"{group}/data") for group in groups]
     first = members[0].shape
     dims = len(first) - 2
     if not 1 <= dims <= 3:
-        raise mismatch(
-            container.path, f"{groups[0]}/data", "axes (t, x[, y[, z]], channel)", f"shape {first}"
-        )
+        raise mismatch(container.path, f"{groups[0]}/data", "axes (t, x[, y[, z]], channel)", f"shape {first}")
     for group, member in zip(groups, members, strict=True):
         if member.shape != first:
-            raise mismatch(
-                container.path, f"{group}/data", f"the first group's shape {first}", f"{member.shape}"
-            )
+            raise mismatch(container.path, f"{group}/data", f"the first group's shape {first}", f"{member.shape}")
     place = _common_grid(container, groups)
     dam_break = (dims, first[-1]) == (2, 1)
     boundary: tuple[Boundary, ...] = ("outflow", "outflow") if dam_break else ()
@@ -183,9 +181,7 @@ def _common_grid(container: Container, groups: Sequence[str]) -> str:
     if not withs:
         return groups[0]
     for name in names:
-        stored = [
-            (group, container.vector(f"{group}/{name}")) for group in withs if f"{group}/{name}" in container
-        ]
+        stored = [(group, container.vector(f"{group}/{name}")) for group in withs if f"{group}/{name}" in container]
         for group, numbers in stored[1:]:
             if not np.array_equal(numbers, stored[0][1]):
                 raise mismatch(

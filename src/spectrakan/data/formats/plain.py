@@ -60,9 +60,7 @@ def _canonical(container: Container) -> DataMapping:
     shape = container.array("values").shape
     dims = len(shape) - 3
     if not 1 <= dims <= 3:
-        raise mismatch(
-            container.path, "values", "axes (sample, time, x[, y[, z]], channel)", f"shape {shape}"
-        )
+        raise mismatch(container.path, "values", "axes (sample, time, x[, y[, z]], channel)", f"shape {shape}")
     axes: tuple[Axis, ...] = ("sample", "time", *SPACE[:dims], "channel")
     arrays = {"values": "fields", "inputs": "input_fields"}
     entries = {
@@ -85,11 +83,7 @@ def _names(container: Container, key: str, names: str) -> tuple[str, ...]:
     stored = container.arrays.get(names)
     if stored is None or stored.dtype.kind not in "US" or len(stored.shape) != 1:
         return ("u",) if channels == 1 else tuple(f"u{channel}" for channel in range(channels))
-    listed = tuple(
-        x.decode("utf-8", "replace") if isinstance(x, bytes) else str(x) for x in read_whole(stored)
-    )
+    listed = tuple(x.decode("utf-8", "replace") if isinstance(x, bytes) else str(x) for x in read_whole(stored))
     if len(listed) != channels:
-        raise mismatch(
-            container.path, names, f"a name for each of {channels} channels of '{key}'", f"{listed}"
-        )
+        raise mismatch(container.path, names, f"a name for each of {channels} channels of '{key}'", f"{listed}")
     return listed

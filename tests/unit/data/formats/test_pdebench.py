@@ -153,6 +153,12 @@ def test_a_group_of_another_grid_or_shape_is_named(tmp_path: Path):
         load_dataset(path)
 
 
+def test_a_sample_under_a_name_that_is_no_number_is_not_left_out_silently(tmp_path: Path):
+    groups(tmp_path / "odd.h5", ["0000", "0001", "00o2"], with_grid=[])
+    with pytest.raises(DataFormatError, match="'00o2/data': expected a group with a number for a name"):
+        load_dataset(tmp_path / "odd.h5")
+
+
 def test_other_tensor_files_have_an_unknown_task(tmp_path: Path):
     data = numbers(2, 3, 8)
     found = load_dataset(write(tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5", {"tensor": data}))
@@ -206,9 +212,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, np.ndarray
 
 def test_flow_arrays_must_agree(tmp_path: Path):
     arrays = {"density": numbers(2, 3, 8), "pressure": numbers(2, 3, 8), "Vx": numbers(2, 3, 9)}
-    with pytest.raises(
-        DataFormatError, match=r"'Vx': expected density's shape \(2, 3, 8\), found \(2, 3, 9\)"
-    ):
+    with pytest.raises(DataFormatError, match=r"'Vx': expected density's shape \(2, 3, 8\), found \(2, 3, 9\)"):
         load_dataset(write(tmp_path / "bad.hdf5", arrays))
     plane = {name: numbers(2, 3, 8, 8) for name in ("density", "pressure", "Vx")}
     with pytest.raises(DataFormatError, match="no array 'Vy'; did you mean 'Vx'"):

@@ -1,0 +1,131 @@
+"""`make bench`: measure, keep the record, write the tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import kan, operators, rates
+
+HERE = Path(__file__).parent
+
+
+def machine() -> dict[str, str]:
+    """What the numbers were taken on."""
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line]
+        if info.exists()
+        else []
+    )
+    return {
+        "processor": names[0] if names else platform.processor(),
+        "vector instructions": torch.backends.cpu.get_cpu_capability(),
+        "threads": str(torch.get_num_threads()),
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("torch", "neuraloperator", "pykan")},
+    }
+
+
+def measure(rounds: int) -> dict[str, Any]:
+    """All measurements."""
+    return {
+        "machine": machine(),
+        "operators": operators.step_and_inference(rounds),
+        "growth": operators.growth(rounds),
+        "memory": operators.peak_memory(),
+        "kan": kan.against_pykan(rounds),
+        "generation": rates.generation(),
+    }
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def ratio_table(rows: list[dict[str, Any]], value: str, unit: float, digits: int) -> str:
+    """Models down, sizes across: value and its ratio to FNO(12, 12)."""
+    sizes = sorted({row["cells"] for row in rows})
+    found = {(row["model"], row["cells"]): row[value] for row in rows}
+    lines = []
+    for name in dict.fromkeys(row["model"] for row in rows):
+        cells = [
+            f"{found[name, size] * unit:.{digits}f} ({found[name, size] / found['FNO(12, 12)', size]:.2f})"
+            for size in sizes
+        ]
+        lines.append([name, *cells])
+    return table(["model", *[f"{size}²" for size in sizes]], lines)
+
+
+INTRODUCTION = """\
+Made by `make bench` from one interleaved run; the numbers are in `benchmarks/record.json`. Medians of CPU time on one
+thread; in parentheses the ratio to neuraloperator's FNO(12, 12) of the same width and depth: below 1 is faster or
+smaller. FNO(24, 24) reaches the highest frequency of our 12 modes, for neuraloperator counts both signs."""
+
+
+def write(record: dict[str, Any]) -> str:
+    """The tables of benchmarks/RESULTS.md."""
+    steps = [row for row in record["operators"] if row["kind"] == "training step"]
+    answers = [row for row in record["operators"] if row["kind"] == "batch-1 inference"]
+    growth = [[name, f"{value:.3f}"] for name, value in record["growth"].items()]
+    splines = [
+        [
+            str(row["batch"]),
+            f"{1000 * row['ours']:.1f}",
+            f"{1000 * row['pykan']:.1f}",
+            f"{row['pykan'] / row['ours']:.1f}",
+        ]
+        for row in record["kan"]
+    ]
+    samples = [
+        [row["task"], f"{row['seconds']:.0f}", f"{row['cpu_seconds']:.0f}", str(row["limit"])]
+        for row in record["generation"]
+    ]
+    parts = [
+        "# Benchmarks",
+        INTRODUCTION,
+        table(["machine", ""], [[key, value] for key, value in record["machine"].items()]),
+        "## Training step (forward, backward, AdamW), milliseconds",
+        "65,536 cells a step: batch 16 at 64², 4 at 128², 1 at 256².",
+        ratio_table(steps, "seconds", 1000, 0),
+        "## Inference, one sample, milliseconds",
+        ratio_table(answers, "seconds", 1000, 1),
+        "## Peak memory of a training step, megabytes beyond model and input",
+        ratio_table(record["memory"], "megabytes", 1, 0),
+        "## Growth of a step from 64² to 256², batch 4: exponent in the number of cells",
+        table(["model", "exponent"], growth),
+        f"## KAN {kan.WIDTHS}, order 3, 5 intervals: forward and backward, milliseconds",
+        "Ours with learnable knots, pykan without its symbolic part.",
+        table(["batch", "ours", "pykan", "pykan / ours"], splines),
+        f"## Making {rates.SAMPLES:,} samples with a task's defaults, two threads, seconds",
+        table(["task", "on the clock", "of CPU", "bar on two free cores"], samples),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    """Measure and write both files."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=11, help="times that each case is run, in turns")
+    rounds = parser.parse_args().rounds
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    record = measure(rounds)
+    (HERE / "record.json").write_text(json.dumps(record, indent=1) + "\n")
+    text = write(record)
+    (HERE / "RESULTS.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""SpectraKAN in 2D beside neuraloperator's FNO: a training step, batch-1 inference, peak memory, growth.
+
+Cells times batch is the same at every resolution, so numbers are comparable down the table.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+import spectrakan as sk
+from benchmarks.timing import interleaved
+from spectrakan.models import Operator
+
+SIZES = ((64, 16), (128, 4), (256, 1))
+"""Cells along an axis, batch."""
+STATED = {"width": 32, "num_modes": 12, "coarse_num_modes": 8, "num_layers": 4, "coarse_num_layers": 4}
+
+
+def models() -> dict[str, nn.Module]:
+    """The operators that are compared, all of width 32 with three fields in and out."""
+    from neuralop.models import FNO
+
+    facts = sk.OperatorSignature(space_dims=2, history=1, in_channels=3, out_channels=3)
+    return {
+        "SpectraKAN (32 channels, 12 modes, 4 + 4 layers)": sk.build_model("spectrakan", facts, **STATED),
+        "SpectraKAN (default)": sk.build_model("spectrakan", facts),
+        "SpectraKAN (paper)": sk.build_model("spectrakan", facts, variant="paper"),
+        "FNO(12, 12)": FNO(n_modes=(12, 12), in_channels=3, out_channels=3, hidden_channels=32, n_layers=4),
+        "FNO(24, 24)": FNO(n_modes=(24, 24), in_channels=3, out_channels=3, hidden_channels=32, n_layers=4),
+    }
+
+
+def inputs(model: nn.Module, cells: int, batch: int) -> Tensor:
+    """A random field in the order of axes that the model takes."""
+    field = torch.randn(batch, 1, cells, cells, 3, generator=torch.Generator().manual_seed(0))
+    return field if isinstance(model, Operator) else field[:, 0].movedim(-1, 1).contiguous()
+
+
+def training_step(model: nn.Module, field: Tensor) -> Callable[[], object]:
+    """Forward, backward and an optimizer step."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+
+    def run() -> None:
+        optimizer.zero_grad()
+        model(field).square().mean().backward()
+        optimizer.step()
+
+    return run
+
+
+def inference(model: nn.Module, field: Tensor) -> Callable[[], object]:
+    """One forward pass without gradients."""
+
+    def run() -> None:
+        with torch.no_grad():
+            model(field)
+
+    return run
+
+
+def step_and_inference(rounds: int) -> list[dict[str, object]]:
+    """Seconds of a training step and of batch-1 inference for all models and sizes."""
+    rows: list[dict[str, object]] = []
+    made = models()
+    for cells, batch in SIZES:
+        steps = {name: training_step(model, inputs(model, cells, batch)) for name, model in made.items()}
+        answers = {name: inference(model, inputs(model, cells, 1)) for name, model in made.items()}
+        for kind, cases in (("training step", steps), ("batch-1 inference", answers)):
+            seconds = interleaved(cases, rounds=rounds)
+            rows += [
+                {
+                    "kind": kind,
+                    "cells": cells,
+                    "batch": batch if kind == "training step" else 1,
+                    "model": name,
+                    "seconds": value,
+                }
+                for name, value in seconds.items()
+            ]
+    return rows
+
+
+def growth(rounds: int) -> dict[str, float]:
+    """Exponent p of step time ~ cells^p from 64² to 256² at batch 4."""
+    found = {}
+    for name, model in models().items():
+        seconds = interleaved(
+            {str(cells): training_step(model, inputs(model, cells, 4)) for cells in (64, 256)},
+            rounds=max(3, rounds // 3),
+        )
+        found[name] = math.log(seconds["256"] / seconds["64"]) / math.log(16)
+    return found
+
+
+def peak_memory() -> list[dict[str, object]]:
+    """Peak memory of one training step beyond model and input, each in a process of its own."""
+    rows: list[dict[str, object]] = []
+    for cells, batch in SIZES:
+        for name in models():
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", "-m", "benchmarks.memory", name, str(cells), str(batch)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            megabytes = json.loads(done.stdout.strip().splitlines()[-1])
+            rows.append({"cells": cells, "batch": batch, "model": name, "megabytes": megabytes})
+    return rows

@@ -1,0 +1,97 @@
+"""FNO: the Fourier neural operator, as PDEBench trains it.
+
+    v_0 = L [u, x],     v_{l+1} = sigma( F^{-1}[W_l F v_l] + P_l v_l + b_l ),     u_next = Q sigma(Q' v_4)
+
+with no sigma after the last layer, low modes of all axes jointly, and zeros past the far end of each axis while the
+layers act. Li et al., Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021; sizes of
+Takamoto et al., PDEBench, NeurIPS 2022.
+Two things differ from the code that PDEBench runs, in no weight and on no grid it uses: modes that the cells do not
+resolve are left out instead of failing, and coordinates are mapped to [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from spectrakan.config import settings
+from spectrakan.fields import OperatorSignature
+from spectrakan.models.amfno import Count, with_params
+from spectrakan.models.operator import Operator, Predict
+from spectrakan.nn.axis import Axis, padded_axis
+from spectrakan.nn.embedding import channels_first, channels_last, pointwise, with_coordinates
+from spectrakan.nn.fourier_layer import FourierLayer
+from spectrakan.nn.readout import Readout
+
+
+@settings
+class FNOConfig:
+    """Choices of the operator; defaults are PDEBench's."""
+
+    width: Count = 20
+    """Channels of the features."""
+    num_modes: Count = 12
+    """Modes along each axis, of either sign."""
+    num_layers: Count = 4
+    """Fourier layers."""
+    padding: Annotated[int, Field(ge=0)] = 2
+    """Cells of zeros past the far end of each axis."""
+    padding_at: Annotated[int, Field(ge=1)] | None = None
+    """Cells along an axis for which `padding` is meant; on finer grids it grows in proportion, so that the padded
+    share of the domain, and with it the meaning of each mode, stays. Unset: always `padding` cells, as published,
+    and a model moves by O(padding / n) between grids."""
+    readout_width: Count = 128
+    """Hidden channels of the pointwise readout."""
+    predict: Predict = "auto"
+    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
+
+
+class FNO(Operator):
+    """The operator of the file's equations."""
+
+    name = "fno"
+    config: FNOConfig
+
+    def __init__(self, signature: OperatorSignature, config: FNOConfig) -> None:
+        super().__init__(signature, config, predict=config.predict)
+        channels = signature.history * signature.in_channels + signature.num_params + signature.space_dims
+        self.lift = nn.Linear(channels, config.width)
+        self.layers = nn.ModuleList(
+            FourierLayer(config.width, config.num_modes, signature.space_dims) for _ in range(config.num_layers)
+        )
+        self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
+
+    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """Lift, layers on the padded box, readout at unit scale."""
+        inputs = with_coordinates(with_params(channels_first(history), params), axes)
+        field = pointwise(self.lift.weight, self.lift.bias, inputs)
+        field, wider = pad_far_end(field, axes, [self._padding(axis.cells) for axis in axes])
+        for number, layer in enumerate(self.layers, start=1):
+            field = layer(field, wider)
+            if number < len(self.layers):
+                field = F.gelu(field)
+        return channels_last(self.readout(crop(field, axes), None))
+
+    def _padding(self, cells: int) -> int:
+        if self.config.padding_at is None:
+            return self.config.padding
+        # Rounded half up; `round` would go to even numbers, and cells may be a symbol while tracing.
+        return (2 * self.config.padding * cells + self.config.padding_at) // (2 * self.config.padding_at)
+
+
+def pad_far_end(field: Tensor, axes: Sequence[Axis], cells: Sequence[int]) -> tuple[Tensor, tuple[Axis, ...]]:
+    """Zeros past the far end of each axis, and the axes of the larger box."""
+    sides = [side for count in reversed(cells) for side in (0, count)]
+    wider = tuple(padded_axis(axis, count) if count else axis for axis, count in zip(axes, cells, strict=True))
+    return (F.pad(field, sides) if any(cells) else field), wider
+
+
+def crop(field: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """The cells of the axes, at the near end of `(channel, batch, *space)`."""
+    for place, axis in enumerate(axes, start=2):
+        field = field.narrow(place, 0, axis.cells)
+    return field.contiguous()

@@ -1,0 +1,111 @@
+"""Small files of every format, to be damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+import torch
+import zarr
+
+from spectrakan.data import save_dataset, write_dataset
+from spectrakan.fields import FieldSpec, Grid, Trajectories
+
+
+def _own(steady: bool) -> Trajectories:
+    rng = np.random.default_rng(1)
+    frames = 1 if steady else 3
+    fields = (FieldSpec("density", "kg/m3", positive=True), FieldSpec("velocity", "m/s"))
+    return Trajectories(
+        values=rng.standard_normal((4, frames, 8, 6, 2)).astype(np.float32),
+        grid=Grid.uniform((8, 6), ((0.0, 2.0), (-1.0, 1.0)), ("periodic", "wall")),
+        times=np.arange(float(frames)),
+        fields=fields,
+        inputs=rng.standard_normal((4, 1, 8, 6, 1)).astype(np.float32) if steady else None,
+        input_fields=(FieldSpec("coefficient"),) if steady else (),
+        params=rng.standard_normal((4, 1)),
+        param_names=("Re",),
+        task="example",
+        constants={"nu": 0.5},
+    )
+
+
+def _pdebench(folder: Path) -> list[Path]:
+    rng = np.random.default_rng(2)
+    x, y = (np.arange(16) + 0.5) / 16, (np.arange(12) + 0.5) / 12
+    located = {"x-coordinate": x, "y-coordinate": y, "z-coordinate": y[:6] * 2}
+    sets: dict[str, dict[str, np.ndarray]] = {
+        "ReacDiff_Nu0.5_Rho1.0.hdf5": {
+            "tensor": rng.standard_normal((4, 5, 16)),
+            "t-coordinate": np.arange(6.0),
+        },
+        "Darcy.hdf5": {"tensor": rng.standard_normal((4, 1, 16, 12)), "nu": rng.standard_normal((4, 16, 12))},
+    }
+    for dims, names in enumerate((["Vx"], ["Vx", "Vy"], ["Vx", "Vy", "Vz"]), start=1):
+        arrays = {name: rng.standard_normal((2, 3, *(16, 12, 6)[:dims])) for name in ["density", "pressure", *names]}
+        sets[f"{dims}D_CFD_periodic.hdf5"] = arrays
+    for name, arrays in sets.items():
+        dims = 2 if "nu" in arrays else next(iter(arrays.values())).ndim - 2
+        with h5py.File(folder / name, "w") as file:
+            for key, array in {**arrays, **dict(list(located.items())[:dims])}.items():
+                file.create_dataset(key, data=array.astype("f4"), chunks=array.shape if dims == 2 else None)
+    with h5py.File(folder / "2D_rdb.h5", "w") as file:
+        for group in ("0000", "0001", "0007"):
+            file[f"{group}/data"] = rng.standard_normal((3, 16, 12, 1)).astype("f4")
+            for key, numbers in {"x": x, "y": y, "t": np.arange(3.0)}.items():
+                file[f"{group}/grid/{key}"] = numbers
+            file[group].attrs["config"] = "sim: {gravity: 1.0}"
+    return [*(folder / name for name in sets), folder / "2D_rdb.h5"]
+
+
+def _foreign(folder: Path) -> list[Path]:
+    rng = np.random.default_rng(3)
+    pair = {"x": rng.standard_normal((4, 16, 12)), "y": rng.standard_normal((4, 16, 12))}
+    values = rng.standard_normal((4, 3, 16, 2))
+    np.savez(folder / "plain.npz", values=values, times=np.arange(3.0))
+    np.savez_compressed(folder / "packed.npz", values=values, times=np.arange(3.0))
+    tensors = {key: torch.from_numpy(array) for key, array in pair.items()}
+    torch.save(tensors, folder / "pair.pt")
+    torch.save(tensors, folder / "old.pt", _use_new_zipfile_serialization=False)
+    scipy.io.savemat(folder / "five.mat", {"coeff": pair["x"], "sol": pair["y"]})
+    scipy.io.savemat(folder / "packed.mat", {"a": pair["x"], "u": pair["y"]}, do_compression=True)
+    with h5py.File(folder / "seven.mat", "w", userblock_size=512) as file:
+        file["coeff"], file["sol"] = pair["x"].T, pair["y"].T
+    with (folder / "seven.mat").open("rb+") as raw:
+        raw.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(116))
+    with scipy.io.netcdf_file(folder / "classic.nc", "w") as file:
+        for name, size in {"time": 3, "lat": 6, "lon": 8}.items():
+            file.createDimension(name, size)
+            file.createVariable(name, "f8", (name,))[:] = np.arange(float(size))
+        file.createVariable("air", "f4", ("time", "lat", "lon"))[:] = rng.standard_normal((3, 6, 8))
+    for version in (2, 3):
+        group = zarr.open_group(folder / f"plain{version}.zarr", mode="w", zarr_format=version)
+        group.create_array("values", data=values, chunks=(2, 3, 16, 2))
+        group.create_array("times", data=np.arange(3.0))
+    names = [
+        "plain.npz",
+        "packed.npz",
+        "pair.pt",
+        "old.pt",
+        "five.mat",
+        "packed.mat",
+        "seven.mat",
+        "classic.nc",
+    ]
+    return [folder / name for name in [*names, "plain2.zarr", "plain3.zarr"]]
+
+
+@pytest.fixture(scope="session")
+def sound_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """One small file, or Zarr folder, of every format and layout."""
+    folder = tmp_path_factory.mktemp("sound")
+    own = [
+        save_dataset(folder / "native.h5", _own(steady=False)),
+        save_dataset(folder / "steady.h5", _own(steady=True)),
+        write_dataset(folder / "own.npz", _own(steady=True)),
+        write_dataset(folder / "own.nc", _own(steady=False)),
+    ]
+    return [*own, *_pdebench(folder), *_foreign(folder)]

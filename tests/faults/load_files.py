@@ -1,0 +1,76 @@
+"""Load each file named on standard input and say, one JSON line a file, what came of it.
+
+Run as a process of its own, so that a crash or a hang of a decoder is seen for what it is. The word is
+`loaded` with a digest of everything in the set, `refused` for a `DataFormatError`, `wrong` for a set that is
+not what h5py reads from the same file, and `escaped` for any other exception.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import traceback
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from spectrakan.data import load_dataset
+from spectrakan.errors import DataFormatError
+from spectrakan.fields import Trajectories
+
+
+def digest(found: Trajectories) -> str:
+    total = hashlib.sha256()
+    arrays = [found.values, found.inputs, found.params, found.times]
+    arrays += [*found.grid.coordinates, *found.grid.edges, *found.grid.weights]
+    for array in arrays:
+        if array is not None:
+            numbers = np.asarray(array)
+            total.update(f"{numbers.shape} {numbers.dtype.name}".encode())
+            total.update(np.ascontiguousarray(numbers).tobytes())
+    total.update(repr((found.fields, found.input_fields, found.param_names, found.task)).encode())
+    total.update(repr((found.grid.boundary, sorted(found.constants.items()))).encode())
+    return total.hexdigest()
+
+
+def agrees_with_h5py(path: Path, found: Trajectories) -> bool:
+    """Whether fields in PDEBench's layout are what a plain reader of HDF5 gets."""
+    values = np.asarray(found.values)
+    with h5py.File(path, "r") as file:
+        if "tensor" in file:
+            stored = file["tensor"][...].reshape(values.shape)
+        elif {"density", "pressure", "Vx"} <= set(file):
+            names = ["density", *[f"V{axis}" for axis in "xyz"[: values.ndim - 3]], "pressure"]
+            stored = np.stack([file[name][...] for name in names], axis=-1)
+        elif "0000" in file:
+            stored = np.stack([file[name]["data"][...] for name in sorted(file)])
+        else:
+            return True
+    same: list[bool] = [np.array_equal(values, stored, equal_nan=True)]
+    for axis in range(2, values.ndim - 1):  # stored against the direction of its coordinate
+        same.append(np.array_equal(values, np.flip(stored, axis), equal_nan=True))
+    return any(same)
+
+
+def outcome(path: Path) -> dict[str, str]:
+    try:
+        found = load_dataset(path)
+        if path.is_file() and h5py.is_hdf5(path) and not agrees_with_h5py(path, found):
+            return {"word": "wrong", "detail": "h5py reads other numbers"}
+        return {"word": "loaded", "detail": digest(found)}
+    except DataFormatError as problem:
+        return {"word": "refused", "detail": str(problem)}
+    except BaseException:
+        return {"word": "escaped", "detail": traceback.format_exc()}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(outcome(Path(line.rstrip("\n")))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

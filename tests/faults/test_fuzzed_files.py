@@ -1,0 +1,215 @@
+"""A thousand damaged data files: each is refused by one `DataFormatError` or loaded rightly, and soon."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import selectors
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+SECONDS_A_FILE = 20.0
+CHECKED = {"native.h5", "steady.h5", "own.npz", "plain.npz", "packed.npz", "pair.pt"}
+"""Files whose every byte is under a checksum: damage must be refused or have changed nothing."""
+
+Damage = Callable[[bytes, np.random.Generator], bytes]
+
+
+def truncate(content: bytes, rng: np.random.Generator) -> bytes:
+    return content[: rng.integers(0, max(1, len(content)))]
+
+
+def behead(content: bytes, rng: np.random.Generator) -> bytes:
+    return content[rng.integers(1, max(2, len(content) // 2)) :]
+
+
+def flip(content: bytes, rng: np.random.Generator, bits: int = 1) -> bytes:
+    damaged = bytearray(content)
+    for place in rng.integers(0, max(1, len(content)), bits) if content else ():
+        damaged[place] ^= 1 << rng.integers(0, 8)
+    return bytes(damaged)
+
+
+def flip_many(content: bytes, rng: np.random.Generator) -> bytes:
+    return flip(content, rng, int(rng.choice([2, 8, 64])))
+
+
+def flip_in_front(content: bytes, rng: np.random.Generator) -> bytes:
+    """Where most formats keep what they say about themselves."""
+    return flip(content[:1024], rng, int(rng.choice([1, 4]))) + content[1024:]
+
+
+def blank(content: bytes, rng: np.random.Generator) -> bytes:
+    start = int(rng.integers(0, max(1, len(content))))
+    length = min(int(rng.choice([8, 64, 512])), len(content) - start)
+    return content[:start] + bytes(length) + content[start + length :]
+
+
+def scramble(content: bytes, rng: np.random.Generator) -> bytes:
+    start = int(rng.integers(0, max(1, len(content))))
+    length = min(int(rng.choice([4, 32, 256])), len(content) - start)
+    return content[:start] + rng.bytes(length) + content[start + length :]
+
+
+def double(content: bytes, rng: np.random.Generator) -> bytes:
+    return content + content[: rng.integers(0, max(1, len(content)))]
+
+
+def turn_halves(content: bytes, rng: np.random.Generator) -> bytes:
+    place = int(rng.integers(0, max(1, len(content))))
+    return content[place:] + content[:place]
+
+
+def replace_by_pickle(content: bytes, rng: np.random.Generator) -> bytes:
+    return pickle.dumps({"values": content[: rng.integers(0, 100)]}, protocol=int(rng.integers(0, 6)))
+
+
+def empty(content: bytes, rng: np.random.Generator) -> bytes:
+    return b""
+
+
+BYTES: tuple[Damage, ...] = (
+    *(truncate, behead, flip, flip, flip_many, flip_in_front, flip_in_front, blank, scramble),
+    *(double, turn_halves, replace_by_pickle, empty),
+)
+
+
+def damage_bytes(path: Path, rng: np.random.Generator) -> str:
+    """Damage one file (of a folder, one of those in it), or remove it."""
+    if path.is_dir():
+        parts = sorted(part for part in path.rglob("*") if part.is_file())
+        path = parts[rng.integers(len(parts))]
+        if rng.random() < 0.1:
+            path.unlink()
+            return f"removed {path.name}"
+    how = BYTES[rng.integers(len(BYTES))]
+    path.write_bytes(how(path.read_bytes(), rng))
+    return f"{how.__name__} {path.name}"
+
+
+def damage_arrays(path: Path, rng: np.random.Generator) -> str:
+    """Keep a file of HDF5 or npz sound, but change what its arrays are."""
+    if path.suffix == ".npz":
+        with np.load(path) as stored:
+            arrays = dict(stored)
+    else:
+        arrays = {}
+        with h5py.File(path) as file:
+            file.visititems(lambda key, item: arrays.update({key: item[...]} if hasattr(item, "shape") else {}))
+    names = sorted(arrays)
+    name = names[rng.integers(len(names))]
+    how, new = _changed_array(arrays[name], rng)
+    if path.suffix == ".npz":
+        arrays.pop(name)
+        np.savez(path, **(arrays | ({} if new is None else {name + ("_" if how == "renamed" else ""): new})))
+        return f"{how} {name}"
+    with h5py.File(path, "r+") as file:
+        del file[name]
+        if new is not None:
+            file[name + ("_" if how == "renamed" else "")] = new
+    return f"{how} {name}"
+
+
+def _changed_array(array: np.ndarray, rng: np.random.Generator) -> tuple[str, np.ndarray | None]:
+    changes: dict[str, Callable[[], np.ndarray | None]] = {
+        "renamed": lambda: array,
+        "deleted": lambda: None,
+        "axes swapped": lambda: array.T,
+        "axes rolled": lambda: np.moveaxis(array, 0, -1) if array.ndim else array,
+        "emptied": lambda: array.reshape(-1)[:0],
+        "one axis more": lambda: array[None],
+        "complex": lambda: array.astype(np.complex64) if array.dtype.kind in "fiu" else array[None],
+        "text": lambda: np.full(array.shape, b"x", "S3"),
+        "shorter": lambda: array[:-1] if array.ndim else array,
+        "not finite": lambda: np.full(array.shape, np.nan),
+        "scalar": lambda: np.float64(3.0),
+        "structured": lambda: np.zeros(array.shape, [("a", "f4"), ("b", "i2")]),
+    }
+    how = sorted(changes)[rng.integers(len(changes))]
+    return how, changes[how]()
+
+
+def damaged_copies(sound: list[Path], folder: Path, count: int) -> Iterator[tuple[Path, str, Path]]:
+    """Copies with damage of known kind; every fourth of those that have named arrays is damaged in these."""
+    for number in range(count):
+        rng = np.random.default_rng(number)
+        original = sound[number % len(sound)]
+        ending = original.suffix if rng.random() < 0.9 else str(rng.choice([".h5", ".nc", ".npz", ".pt", ".mat"]))
+        copy = folder / f"{number:04d}" / f"{original.stem}{ending}"
+        copy.parent.mkdir()
+        shutil.copytree(original, copy) if original.is_dir() else shutil.copy(original, copy)
+        structured = original.suffix in {".h5", ".hdf5", ".npz"} and number % 4 == 0
+        how = damage_arrays(original_kind(copy, original), rng) if structured else damage_bytes(copy, rng)
+        yield copy, how, original
+
+
+def original_kind(copy: Path, original: Path) -> Path:
+    """Under its own ending, by which the damager knows its kind."""
+    return copy.rename(copy.with_suffix(original.suffix)) if copy.suffix != original.suffix else copy
+
+
+class Loader:
+    """A process that loads files; it is asked for one at a time and given a limited time."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("load_files.py"))]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.waiting = selectors.DefaultSelector()
+        self.waiting.register(self.process.stdout, selectors.EVENT_READ)
+
+    def load(self, path: Path, seconds: float) -> dict[str, str]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{path}\n")
+        self.process.stdin.flush()
+        if not self.waiting.select(seconds):
+            return {"word": "hung", "detail": f"no answer in {seconds} s"}
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else {"word": "crashed", "detail": f"exit code {self.process.wait()}"}
+
+    def close(self) -> None:
+        self.waiting.close()
+        self.process.kill()
+        self.process.communicate()
+
+
+def fuzz(sound: list[Path], folder: Path, count: int) -> Counter[str]:
+    loader = Loader()
+    words: Counter[str] = Counter()
+    failures = []
+    try:
+        intact = {path.name: loader.load(path, 120.0) for path in sound}
+        assert {entry["word"] for entry in intact.values()} == {"loaded"}, intact
+        for path, how, original in damaged_copies(sound, folder, count):
+            result = loader.load(path, SECONDS_A_FILE)
+            word = result["word"]
+            unchanged = result["detail"] == intact[original.name]["detail"]
+            by_bytes = how.split()[0] in {damage.__name__ for damage in BYTES}
+            if word == "loaded" and not unchanged and by_bytes and original.name in CHECKED:
+                word = "wrong"
+            words[f"{word} unchanged" if word == "loaded" and unchanged else word] += 1
+            if word not in {"loaded", "refused"}:
+                failures.append(f"{path.name} ({how}): {word}: {result['detail']}")
+                if word in {"hung", "crashed"}:
+                    loader.close()
+                    loader = Loader()
+            shutil.rmtree(path.parent)
+    finally:
+        loader.close()
+    assert not failures, "\n".join(failures)
+    return words
+
+
+def test_a_thousand_damaged_files(sound_files: list[Path], tmp_path: Path):
+    words = fuzz(sound_files, tmp_path, 1000)
+    assert words.total() == 1000
+    assert words["refused"] > 500
+    assert words["loaded unchanged"] > 50, "damage that hurts nothing is no reason to refuse a file"
