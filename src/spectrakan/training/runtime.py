@@ -14,10 +14,13 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
-from spectrakan.errors import ConfigError
+from spectrakan.errors import ConfigError, RunError
 from spectrakan.training.settings import RuntimeSettings
 
+LOST = ("gloo", "NCCL", "Connection", "connection")
+"""What torch says when a process that others wait for is gone."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
@@ -88,11 +91,15 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
     if joined:
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        _join("nccl" if device.type == "cuda" else "gloo")
     try:
         with torch.random.fork_rng(devices=devices):
             seed_all(choices.seed, device)
             yield Runtime(device, DTYPES[choices.precision], mixed, rank, world)
+    except RuntimeError as problem:
+        if world > 1 and any(sign in str(problem) for sign in LOST):
+            raise RunError(f"process {rank} lost another process of this run: {problem}") from None
+        raise
     finally:
         if joined:
             dist.destroy_process_group()
@@ -100,6 +107,13 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
         # Only where it was changed: this call loads torch's compiler, which takes seconds.
         if torch.are_deterministic_algorithms_enabled() != strict:
             torch.use_deterministic_algorithms(strict)
+
+
+def _join(backend: str) -> None:
+    """Meet the other processes; each restart under keys of its own, for torchrun's store keeps the old ones."""
+    store, rank, world = next(iter(rendezvous("env://")))
+    kept = dist.PrefixStore(f"start_{restarts()}", store)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=kept, rank=rank, world_size=world)
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
