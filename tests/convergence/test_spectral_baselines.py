@@ -141,7 +141,7 @@ CHOICES = {
 @pytest.mark.parametrize("boundary", ["periodic", "wall"])
 @pytest.mark.parametrize("dims", [1, 2])
 def test_operators_converge_under_refinement(name, choices, dims, boundary):
-    """The change from one grid to the next at least nearly halves, and becomes small; means over the first cells."""
+    """The change from one grid to the next falls at first order or better, and becomes small; means over cells."""
     torch.manual_seed(0)
     facts = sk.OperatorSignature(
         space_dims=dims, history=1, in_channels=2, out_channels=1, boundary=(boundary,) * dims, steady=True
@@ -156,7 +156,7 @@ def test_operators_converge_under_refinement(name, choices, dims, boundary):
             output = output.unflatten(axis, (32, -1)).mean(axis + 1)
         outputs.append(output)
     changes = [float((fine - coarse).abs().max()) for coarse, fine in pairwise(outputs)]
-    assert all(later < 0.65 * earlier or later < 1e-9 for earlier, later in pairwise(changes)), changes
+    assert order(changes, 2) > 0.9, changes
     # Four derivatives in a row converge at first order only, and from farther away.
     assert changes[-1] < (0.1 if name == "local_fno" else 0.02) * float(outputs[-1].abs().max())
 

@@ -88,10 +88,7 @@ class DeepOKAN(Operator):
         super().prepare(windows)
         extremes = []
         for window in windows:
-            history = self.input_units.normalize(window.inputs)
-            params = window.params
-            if params is not None and self.param_units is not None:
-                params = self.param_units.normalize(params)
+            history, params = self.normalized(window.inputs, window.params)
             seen = sensed(history, params, self.axes(history, window.grid), self.counts)
             extremes += [seen.min(), seen.max()]
         if extremes:

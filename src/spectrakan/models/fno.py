@@ -5,8 +5,10 @@
 with no sigma after the last layer, low modes of all axes jointly, and zeros past the far end of each axis while the
 layers act. Li et al., Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021; sizes of
 Takamoto et al., PDEBench, NeurIPS 2022.
-Two things differ from the code that PDEBench runs, in no weight and on no grid it uses: modes that the cells do not
-resolve are left out instead of failing, and coordinates are mapped to [0, 1].
+Three things differ from the code that PDEBench runs, none in the function that given weights make on its grids:
+modes that the cells do not resolve are left out instead of failing, coordinates are mapped to [0, 1], and Fourier
+weights begin at the size that keeps a mode's variance, from which Darcy flow is learnt in fewer epochs than from
+uniform numbers over width².
 """
 
 from __future__ import annotations

@@ -53,9 +53,7 @@ class Operator(nn.Module):
         """
         if not torch.compiler.is_compiling():
             self._check(x, params)
-        history = self.input_units.normalize(x)
-        if params is not None and self.param_units is not None:
-            params = self.param_units.normalize(params)
+        history, params = self.normalized(x, params)
         return self.output_units.denormalize(self.forward_normalized(history, params, grid))
 
     def forward_normalized(
@@ -71,6 +69,12 @@ class Operator(nn.Module):
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The network at unit scale: `(B, history, *space, in)` -> `(B, *space, out)`."""
         raise NotImplementedError(f"{type(self).__name__} must say how it responds")
+
+    def normalized(self, x: Tensor, params: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Physical inputs and parameters at unit scale."""
+        if params is not None and self.param_units is not None:
+            params = self.param_units.normalize(params)
+        return self.input_units.normalize(x), params
 
     def axes(self, history: Tensor, grid: Grid | None) -> tuple[Axis, ...]:
         """The axes of the field's grid."""

@@ -112,13 +112,13 @@ class SpectraKAN(Operator):
 
     def token(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The token t of physical inputs, `(B, token_width)`."""
-        history, params = self._normalized(x, params)
+        history, params = self._checked(x, params)
         token: Tensor = self._need_token()(history, params, self.axes(history, grid))
         return token
 
     def modulation(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The global value A of physical inputs, `(B, num_heads * attention_width)`."""
-        history, params = self._normalized(x, params)
+        history, params = self._checked(x, params)
         axes = self.axes(history, grid)
         token = self._need_token()(history, params, axes)
         value = self._value(token, self._features(history, params, axes, token), axes)
@@ -128,7 +128,7 @@ class SpectraKAN(Operator):
 
     def attention(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """Attention weights over the cells, `(B, num_heads, *space)`, summing to one: where the token looks."""
-        history, params = self._normalized(x, params)
+        history, params = self._checked(x, params)
         axes = self.axes(history, grid)
         token = self._need_token()(history, params, axes)
         if self.gml is None:
@@ -144,7 +144,7 @@ class SpectraKAN(Operator):
             return
         summaries = []
         for window in windows:
-            history, params = self._normalized(window.inputs, window.params)
+            history, params = self._checked(window.inputs, window.params)
             summaries.append(self.global_token.summary(history, params, self.axes(history, window.grid)))
         self.global_token.fit_grid(torch.cat(summaries))
 
@@ -178,11 +178,9 @@ class SpectraKAN(Operator):
             raise ConfigError("this model has no token: it was built with token='none'")
         return self.global_token
 
-    def _normalized(self, x: Tensor, params: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def _checked(self, x: Tensor, params: Tensor | None) -> tuple[Tensor, Tensor | None]:
         self._check(x, params)
-        if params is not None and self.param_units is not None:
-            params = self.param_units.normalize(params)
-        return self.input_units.normalize(x), params
+        return self.normalized(x, params)
 
 
 def _build_token(signature: OperatorSignature, config: SpectraKANConfig) -> GlobalToken | None:
