@@ -8,7 +8,7 @@ BENCH_INSTALLED := $(VENV)/.installed-bench
 .PHONY: help demo test test-all lint bench docs clean
 
 help:
-	@echo "make demo      see the model at work"
+	@echo "make demo      train SpectraKAN and FNO on droplets, compare, write demo.html"
 	@echo "make test      lint, types, import rules and the quick tests"
 	@echo "make test-all  the same and the slow proofs"
 	@echo "make lint      lint, types and import rules alone"

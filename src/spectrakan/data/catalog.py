@@ -31,6 +31,8 @@ class Task:
     scored_times: tuple[float, ...] = ()
     """Times of the predicted frames that the paper scores; empty where it scores all."""
     split: SplitSettings = field(default_factory=SplitSettings)
+    anomalies: bool = False
+    """Whether fields hardly leave their mean, so that departures from it are scored too."""
     equation: Equation | None = None
     """The equation whose solver makes samples; None where they are read from a file."""
 
@@ -79,6 +81,7 @@ TASKS: dict[str, Task] = {
         input_fields=(FieldSpec("temperature", "K", positive=True),),
         # As in the paper the later half of the days is the test; weather forgets itself in about ten days.
         split=SplitSettings(train=0.45, validation=0.05, test=0.5, time_ordered=True, gap=10),
+        anomalies=True,
     ),
 }
 

@@ -115,11 +115,8 @@ class Ridge(Operator):
         """Features and target coefficients of each step in each window, in float64."""
         for window in windows:
             axes = self.axes(window.inputs, window.grid)
-            inputs = self.input_units.normalize(window.inputs)
+            inputs, params = self.normalized(window.inputs, window.params)
             targets = self.output_units.normalize(window.targets)
-            params = window.params
-            if params is not None and self.param_units is not None:
-                params = self.param_units.normalize(params)
             frames = torch.cat([inputs, targets], dim=1) if self.signature.evolves else inputs
             for step in range(targets.shape[1] if self.signature.evolves else 1):
                 history = frames[:, step : step + self.signature.history]

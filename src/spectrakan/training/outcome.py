@@ -8,7 +8,9 @@ from typing import Any
 import torch
 
 from spectrakan.config import as_mapping
+from spectrakan.data.catalog import TASKS
 from spectrakan.data.prepare import Prepared
+from spectrakan.evaluation.anomaly import anomaly_scores
 from spectrakan.evaluation.evaluate import accumulate, scored_frames, summary
 from spectrakan.metrics import MetricAccumulator
 from spectrakan.models.operator import Operator
@@ -27,7 +29,10 @@ def final_scores(model: Operator, prepared: Prepared, choices: RunSettings, runt
     scored = scored_frames(data, prepared.history, choices.data.horizon)
     mine = samples[runtime.rank :: runtime.world_size]
     stream = accumulate(model, data, mine, scored, batch_size=choices.training.batch_size)
-    return summary(model, data, scored, _merged(stream, prepared, runtime))
+    scores = summary(model, data, scored, _merged(stream, prepared, runtime))
+    if choices.task in TASKS and TASKS[choices.task].anomalies:
+        _add_anomalies(scores, model, prepared, choices.training.batch_size)
+    return scores
 
 
 def record_of(
@@ -66,6 +71,15 @@ def record_of(
             split=prepared.split.to_json(),
         ),
     )
+
+
+def _add_anomalies(scores: dict[str, Any], model: Operator, prepared: Prepared, batch_size: int) -> None:
+    """R² of departures from the training mean beside the other scores, by field and as their mean."""
+    train, test = (list(prepared.split.part(name)) for name in ("train", "test"))
+    explained = anomaly_scores(model, prepared.trajectories, train, test, batch_size=batch_size)
+    for name, value in explained.items():
+        scores["metrics_per_field"][name]["anomaly_r2"] = value
+    scores["metrics"]["anomaly_r2"] = sum(explained.values()) / len(explained)
 
 
 def _merged(stream: MetricAccumulator, prepared: Prepared, runtime: Runtime) -> MetricAccumulator:

@@ -33,11 +33,8 @@ class Objective(nn.Module):
     def forward(self, window: Window, horizon: int, noise: torch.Generator | None = None) -> Tensor:
         """Unroll `horizon` frames and compare; `noise` is where random perturbations come from."""
         model, choices = self.model, self.choices
-        history = model.input_units.normalize(window.inputs)
+        history, params = model.normalized(window.inputs, window.params)
         targets = model.output_units.normalize(window.targets[:, :horizon])
-        params = window.params
-        if params is not None and model.param_units is not None:
-            params = model.param_units.normalize(params)
         if choices.noise > 0 and noise is not None:
             drawn = torch.randn(history.shape, generator=noise, dtype=history.dtype)
             history = history + choices.noise * drawn.to(history.device)
