@@ -105,7 +105,9 @@ def _fields(name: str, run: Run, unseen: Trajectories) -> Picture:
     answer = predict_frames(run.model, torch.from_numpy(truth[:, :1]), ahead, None, unseen.grid).numpy()
     now, true, said = truth[0, 0, ..., 0], truth[0, -1, ..., 0], answer[0, -1, ..., 0]
     drawn = fields_side_by_side(
-        {"input": now, "truth": true, "prediction": said, "error": said - true}, error_columns=("error",)
+        {"input": now, "truth": true, "prediction": said, "error": said - true},
+        error_columns=("error",),
+        own_scale=("input",),
     )
     field = unseen.fields[0].name
     return Picture(drawn, f"{name}: {field} at t = {unseen.times[0]:g} and at t = {unseen.times[-1]:g}")

@@ -16,17 +16,20 @@ from spectrakan.errors import ShapeError
 Field = npt.NDArray[Any]
 
 
-def fields_side_by_side(columns: Mapping[str, Field], error_columns: Sequence[str] = ()) -> bytes:
+def fields_side_by_side(
+    columns: Mapping[str, Field], error_columns: Sequence[str] = (), own_scale: Sequence[str] = ()
+) -> bytes:
     """Fields `(nx,)` or `(nx, ny)` beside each other under their titles, on one scale of colour.
 
     Those named in `error_columns` are differences: they share a scale of their own, with zero in the middle.
+    Each one in `own_scale` is coloured by its own range.
     """
     shapes = {values.shape for values in columns.values()}
     if len(shapes) != 1 or len(next(iter(shapes))) not in (1, 2):
         raise ShapeError(f"fields of one shape with 1 or 2 axes can be drawn side by side, got {sorted(shapes)}")
-    plain = [values for name, values in columns.items() if name not in error_columns]
+    plain = [values for name, values in columns.items() if name not in (*error_columns, *own_scale)]
     signed = [values for name, values in columns.items() if name in error_columns]
-    low, high = float(np.min(plain)), float(np.max(plain))
+    low, high = (float(np.min(plain)), float(np.max(plain))) if plain else (0.0, 1.0)
     widest = float(np.max(np.abs(signed))) if signed else 1.0
     figure = Figure(figsize=(2.6 * len(columns), 2.6), layout="constrained")
     FigureCanvasAgg(figure)
@@ -34,6 +37,8 @@ def fields_side_by_side(columns: Mapping[str, Field], error_columns: Sequence[st
         axes = figure.add_subplot(1, len(columns), place)
         axes.set_title(title, fontsize=9)
         bounds, colours = ((-widest, widest), "RdBu_r") if title in error_columns else ((low, high), "viridis")
+        if title in own_scale:
+            bounds = (float(values.min()), float(values.max()))
         if values.ndim == 1:
             axes.plot(values)
             axes.set_ylim(*bounds)
