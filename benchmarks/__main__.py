@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import kan, operators, rates
+from benchmarks import kan, loop, operators, rates
 
 HERE = Path(__file__).parent
 
@@ -43,6 +43,7 @@ def measure(rounds: int) -> dict[str, Any]:
         "memory": operators.peak_memory(),
         "kan": kan.against_pykan(rounds),
         "generation": rates.generation(),
+        "loop": loop.overhead(),
     }
 
 
@@ -108,6 +109,8 @@ def write(record: dict[str, Any]) -> str:
         table(["batch", "ours", "pykan", "pykan / ours"], splines),
         f"## Making {rates.SAMPLES:,} samples with a task's defaults, two threads, seconds",
         table(["task", "on the clock", "of CPU", "bar on two free cores"], samples),
+        "## Training loop on the demo's size: share of a step that is not forward, backward or optimizer",
+        table(["model", "step, milliseconds", "share beside computing", "limit"], loop.rows(record["loop"])),
     ]
     return "\n\n".join(parts) + "\n"
 

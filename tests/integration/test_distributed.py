@@ -59,7 +59,9 @@ def apart(one: Path, other: Path) -> float:
     return max(float((left[key].double() - right[key].double()).abs().max()) for key in left)
 
 
-@pytest.mark.parametrize(("precision", "allowed"), [("float64", 1e-9), ("float32", 1e-4)])
+@pytest.mark.parametrize(
+    ("precision", "allowed"), [("float64", 1e-9), pytest.param("float32", 1e-4, marks=pytest.mark.slow)]
+)
 def test_two_processes_equal_one_with_the_doubled_batch(tmp_path, precision, allowed):
     # 16 training samples, global batch 4: 4 steps an epoch, 52 steps in all.
     common = [*TINY, f"runtime.precision={precision}", "training.epochs=13"]
@@ -75,6 +77,19 @@ def test_two_processes_equal_one_with_the_doubled_batch(tmp_path, precision, all
     assert logs[0] == pytest.approx(logs[1], rel=allowed)
 
 
+@pytest.mark.slow
+def test_batch_statistics_are_those_of_all_processes(tmp_path):
+    shape = ["darcy2d", "data.num_samples=20", "data.resolution=16", "model.name=unet", "training.epochs=2"]
+    common = [*shape, "runtime.precision=float64"]
+    code, said = finish(torchrun(*common, "training.batch_size=2", "--output", tmp_path / "two"))
+    assert code == 0, said[-3000:]
+    alone(*common, "training.batch_size=4", "--output", tmp_path / "one")
+    names = [key for key in last(tmp_path / "two") if key.endswith("running_var")]
+    assert names
+    assert 0 <= apart(tmp_path / "two", tmp_path / "one") < 1e-9
+
+
+@pytest.mark.slow
 def test_two_stopped_processes_go_on_to_the_same_bits(tmp_path):
     common = [*TINY, "training.batch_size=2", "training.epochs=6", "training.noise=0.1", "runtime.checkpoint_steps=1"]
     code, said = finish(torchrun(*common, "--output", tmp_path / "whole"))
@@ -90,6 +105,7 @@ def test_two_stopped_processes_go_on_to_the_same_bits(tmp_path):
     assert apart(tmp_path / "whole", tmp_path / "cut") == 0.0
 
 
+@pytest.mark.slow
 def test_a_dead_process_is_started_again_and_the_weights_are_the_same(tmp_path):
     common = [*TINY, "training.batch_size=2", "training.epochs=6", "runtime.checkpoint_steps=1"]
     code, said = finish(torchrun(*common, "--output", tmp_path / "whole"))

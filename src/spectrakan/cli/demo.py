@@ -24,10 +24,18 @@ from spectrakan.training import Run, train
 
 TASK = "droplet2d"
 MODELS: dict[str, tuple[str, ...]] = {
-    "spectrakan": ("model.width=16", "model.num_layers=3", "model.coarse_num_layers=2", "model.num_modes=8"),
+    "spectrakan": (
+        "model.width=16",
+        "model.num_layers=3",
+        "model.coarse_num_layers=2",
+        "model.num_modes=8",
+        "model.coarse_num_modes=6",
+        "model.mixing=joint",
+        "model.coarse_mixing=joint",
+    ),
     "fno": ("model.width=16", "model.num_modes=8"),
 }
-"""Small enough for a laptop without a GPU."""
+"""Of about the same number of weights, and small enough for a laptop without a GPU."""
 SETTINGS = (
     "training.mode=one_step",
     "training.horizon=1",

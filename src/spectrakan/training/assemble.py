@@ -17,6 +17,7 @@ from spectrakan.runs import data_digest
 from spectrakan.training.runtime import Runtime
 from spectrakan.training.session import Session
 from spectrakan.training.settings import RunSettings
+from spectrakan.training.synced_norm import synchronise_norms
 from spectrakan.training.validate import validator
 
 PREPARED_WINDOWS = 512
@@ -27,6 +28,8 @@ def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) ->
     """A session at its beginning; the same settings, data and seed give the same bits."""
     windows = training_windows(choices, prepared)
     model = build_operator(choices, prepared, runtime)
+    if runtime.world_size > 1:
+        synchronise_norms(model)
     model.prepare(_preparation(model, windows, choices.training.batch_size, runtime))
     loader = Loader(
         windows,

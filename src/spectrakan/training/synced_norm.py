@@ -1,0 +1,66 @@
+"""Batch statistics over all processes, so that two of them equal one with the doubled batch.
+
+With n cells and samples on all processes together: mu = (1/n) sum x, var = (1/n) sum x² - mu²; both sums are
+exchanged forth and, for the gradient, back. Torch's own SyncBatchNorm does this on GPUs only.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.nn.functional import all_reduce
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from spectrakan.errors import ConfigError
+
+
+class SyncedBatchNorm(_BatchNorm):
+    """Batch normalisation whose mean and variance are those of the batches of all processes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(batch, channel, *space)` to the same; outside training as any batch normalisation."""
+        if not self.training:
+            return super().forward(x)
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        count = torch.full((1,), float(x.numel() // x.shape[1]), dtype=x.dtype, device=x.device)
+        local = torch.cat([x.sum(axes), x.square().sum(axes), count])
+        sums = all_reduce(local)
+        total, squares, number = sums.split([x.shape[1], x.shape[1], 1])
+        mean = total / number
+        variance = squares / number - mean.square()
+        self._remember(mean.detach(), variance.detach() * (number / (number - 1)).detach())
+        shape = [1, -1, *[1] * (x.ndim - 2)]
+        scaled: Tensor = (x - mean.view(shape)) * (variance + self.eps).rsqrt().view(shape)
+        if self.weight is None:
+            return scaled
+        return scaled * self.weight.view(shape) + self.bias.view(shape)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
+            return
+        self.num_batches_tracked += 1
+        share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance, share)
+
+    def _check_input_dim(self, input: Tensor) -> None:  # noqa: A002 - torch's name
+        if input.ndim < 2:
+            raise ConfigError(f"batch normalisation needs (batch, channel, *space), got {tuple(input.shape)}")
+
+
+def synchronise_norms(module: nn.Module) -> None:
+    """Put synced layers in the place of batch normalisations, with the same weights under the same names."""
+    for name, child in module.named_children():
+        if isinstance(child, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d):
+            setattr(module, name, _synced(child))
+        else:
+            synchronise_norms(child)
+
+
+def _synced(layer: _BatchNorm) -> SyncedBatchNorm:
+    made = SyncedBatchNorm(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
+    made.weight, made.bias = layer.weight, layer.bias
+    made.running_mean, made.running_var = layer.running_mean, layer.running_var
+    made.num_batches_tracked = layer.num_batches_tracked
+    return made.train(layer.training)
