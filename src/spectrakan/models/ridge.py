@@ -1,16 +1,18 @@
 """Ridge regression: the best linear operator on low modes, in closed form. The floor for everything learned.
 
-a = sum_b W_ab c_b(history) + d_a,     u_next(x) = sum_a a e_a(x) (+ u_last(x) where the task evolves)
+a = sum_b W_ab c_b(history) + d_a,     u_next(x) = u_usual(x) + sum_a a e_a(x)
 
 c are coefficients of the last `num_frames` frames, and the parameters; e are products of one function an axis:
 Fourier on periodic axes, cosine on the others, low modes of all axes jointly. W minimises the squared error of
-the training set plus penalty |W|^2 (Hoerl, Kennard 1970), the penalty chosen by generalised cross-validation
-(`numerics/ridge`). Modes mean the same at every resolution; what lies above them stays as in the last frame, or
-zero. There is nothing to train: W and d are buffers that `prepare` fits, and the model has no parameters.
+the training set plus penalty |W|^2 (Hoerl, Kennard 1970), the penalty chosen by leaving out runs of neighbouring
+samples (`numerics/ridge`). Modes mean the same at every resolution. u_usual is the last frame where increments are
+predicted, else the mean training field: its fine detail (mountains) is more than low modes could carry.
+There is nothing to train: W and d are buffers that `prepare` fits, and the model has no parameters.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
@@ -20,15 +22,18 @@ from torch import Tensor
 
 from spectrakan.config import settings
 from spectrakan.fields import OperatorSignature, Window
+from spectrakan.models.climatology import Climatology, ClimatologyConfig
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
 from spectrakan.numerics.fourier import Basis
-from spectrakan.numerics.ridge import best_penalty, ridge_weights
+from spectrakan.numerics.ridge import Moments, best_penalty, ridge_weights
 from spectrakan.numerics.sampling import along_axis
 
 Count = Annotated[int, Field(ge=1)]
 PENALTIES = tuple(10.0**power for power in range(-9, 2))
 """Candidates, times the mean square of the features summed over samples."""
+BLOCKS = 5
+"""Runs of neighbouring samples that are left out in turn to choose the penalty."""
 
 
 @settings
@@ -42,7 +47,9 @@ class RidgeConfig:
     max_features: Count = 1024
     """Most coefficients of the input; the modes of large fields are cut to this."""
     penalty: Annotated[float, Field(gt=0)] | Literal["auto"] = "auto"
-    """Penalty over the features' mean square, or the one with the least generalised cross-validation score."""
+    """Penalty over the features' mean square, or the one that predicts runs of samples left out best."""
+    cells: tuple[Count, ...] = ()
+    """Cells along each axis of the kept mean field; set by `prepare`, empty before."""
     predict: Predict = "auto"
     """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
 
@@ -66,6 +73,9 @@ class Ridge(Operator):
         inputs = self.num_frames * signature.in_channels * boxes + signature.num_params
         self.register_buffer("weights", torch.zeros(inputs, signature.out_channels * boxes))
         self.register_buffer("intercept", torch.zeros(signature.out_channels * boxes))
+        self.usual = None if self.increments else Climatology(signature, ClimatologyConfig(cells=config.cells))
+        if self.usual is not None:
+            self.usual.input_units, self.usual.output_units = self.input_units, self.output_units
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Coefficients in, coefficients out, and the field they make."""
@@ -74,7 +84,7 @@ class Ridge(Operator):
         for place, transform in enumerate(self._transforms(axes, history), start=1):
             resolved = field.narrow(place, 0, transform.synthesis.shape[1])
             field = along_axis(transform.synthesis, resolved, place)
-        return field
+        return field if self.usual is None else field + self.usual.respond(history, params, axes)
 
     def features(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Coefficients of the last frames, and the parameters, `(batch, inputs)`."""
@@ -83,46 +93,55 @@ class Ridge(Operator):
 
     @torch.no_grad()
     def prepare(self, windows: Iterable[Window]) -> None:
-        """Fit W and d: one pass for the second moments, in float64, then the closed form."""
-        inputs, outputs = self.weights.shape
-        moments = self.weights.new_zeros(inputs + outputs, inputs, dtype=torch.float64)
-        sums = moments.new_zeros(inputs + outputs)
-        squares, count = moments.new_zeros(outputs), 0
-        for features, targets in self._examples(windows):
-            both = torch.cat([features, targets], dim=1)
-            moments.addmm_(both.T, features)
-            sums += both.sum(0)
-            squares += targets.square().sum(0)
-            count += both.shape[0]
-        if not count:
+        """Fit the mean field, then W and d: one pass for the second moments, in float64, and the closed form."""
+        windows = list(windows)
+        if self.usual is not None:
+            self.usual.prepare(windows)
+            self.config = dataclasses.replace(self.config, cells=self.usual.config.cells)
+        blocks = self._blocks(windows)
+        if not blocks:
             return
-        mean = sums / count
-        moments -= count * torch.outer(mean, mean[:inputs])
-        gram, cross = moments[:inputs], moments[inputs:].T.contiguous()
-        spread = float((squares - count * mean[inputs:].square()).sum())
-        penalty = self._penalty(gram, cross, spread, count)
-        solved = ridge_weights(gram, cross, penalty)
-        self.weights.copy_(solved)
-        self.intercept.copy_(mean[inputs:] - mean[:inputs] @ solved)
-
-    def _penalty(self, gram: Tensor, cross: Tensor, spread: float, count: int) -> float:
+        total = blocks[0]
+        for block in blocks[1:]:
+            total = total.plus(block)
+        centre, middle = total.means()
+        gram, cross, _ = total.about(centre, middle)
         unit = max(float(gram.diagonal().mean()), torch.finfo(torch.float32).tiny)
         if not isinstance(self.config.penalty, str):
-            return unit * self.config.penalty
-        return best_penalty(gram, cross, spread, count, [unit * candidate for candidate in PENALTIES])
+            penalty = unit * self.config.penalty
+        else:
+            penalty = best_penalty(blocks, [unit * candidate for candidate in PENALTIES])
+        solved = ridge_weights(gram, cross, penalty)
+        self.weights.copy_(solved)
+        self.intercept.copy_(middle - centre @ solved)
 
-    def _examples(self, windows: Iterable[Window]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Features and target coefficients of each step in each window, in float64."""
-        for window in windows:
+    def _blocks(self, windows: Sequence[Window]) -> list[Moments]:
+        """Second moments of up to five runs of neighbouring samples, in one pass."""
+        kept: dict[int, Moments] = {}
+        for number, (features, targets) in self._examples(windows):
+            # Many windows: a block is a run of windows. Few: it is a run of samples inside each of them.
+            pieces = 1 if len(windows) >= BLOCKS else min(BLOCKS, len(features))
+            for piece, (x, y) in enumerate(
+                zip(features.tensor_split(pieces), targets.tensor_split(pieces), strict=True)
+            ):
+                block = number * BLOCKS // len(windows) if pieces == 1 and len(windows) >= BLOCKS else piece
+                made = Moments.of(x, y)
+                kept[block] = kept[block].plus(made) if block in kept else made
+        return [kept[block] for block in sorted(kept)]
+
+    def _examples(self, windows: Sequence[Window]) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+        """The number of each window, with features and target coefficients of each step in it."""
+        for number, window in enumerate(windows):
             axes = self.axes(window.inputs, window.grid)
             inputs, params = self.normalized(window.inputs, window.params)
             targets = self.output_units.normalize(window.targets)
             frames = torch.cat([inputs, targets], dim=1) if self.signature.evolves else inputs
             for step in range(targets.shape[1] if self.signature.evolves else 1):
                 history = frames[:, step : step + self.signature.history]
-                wanted = targets[:, step] - history[:, -1] if self.increments else targets[:, step]
+                usual = history[:, -1] if self.usual is None else self.usual.respond(history, params, axes)
+                wanted = targets[:, step] - usual
                 wanted = self._analyse(wanted[:, None], axes)
-                yield self.features(history, params, axes).double(), wanted.double()
+                yield number, (self.features(history, params, axes), wanted)
 
     def _analyse(self, frames: Tensor, axes: Sequence[Axis]) -> Tensor:
         """Coefficients `(batch, *rows, frame, field)`, flattened; modes that the grid does not resolve are zero."""

@@ -1,19 +1,61 @@
 """Linear least squares with a penalty, in closed form, from second moments.
 
 With centred features X `(N, p)` and targets Y `(N, q)`, G = X^T X and C = X^T Y:
-    W(l) = (G + l I)^{-1} C
-and, with G = V diag(g) V^T and c_i the rows of V^T C, the residual and the degrees of freedom of every l at once:
-    |Y - X W|^2 = |Y|^2 - sum_i |c_i|^2 (g_i + 2 l) / (g_i + l)^2,     d(l) = 1 + sum_i g_i / (g_i + l).
-Generalised cross-validation (Golub, Heath, Wahba 1979) takes the l with the least |Y - X W|^2 / (N - d(l))^2.
+    W(l) = (G + l I)^{-1} C.
+The penalty l is chosen by leaving out one block of neighbouring samples after the other. Neighbours in time resemble
+each other, so leaving out single samples (or the shortcut that stands for it) would call a fit good that only
+remembers yesterday.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over samples: their number, of features and targets, of products and of squared targets."""
+
+    count: int
+    features: Tensor
+    targets: Tensor
+    gram: Tensor
+    cross: Tensor
+    squares: float
+
+    @classmethod
+    def of(cls, features: Float[Tensor, "samples p"], targets: Float[Tensor, "samples q"]) -> Moments:
+        """The sums over some samples, in float64."""
+        x, y = features.double(), targets.double()
+        return cls(len(x), x.sum(0), y.sum(0), x.T @ x, x.T @ y, float(y.square().sum()))
+
+    def plus(self, other: Moments, sign: int = 1) -> Moments:
+        """Sums over both sets, or with sign -1 over what is left without the other."""
+        return Moments(
+            self.count + sign * other.count,
+            self.features + sign * other.features,
+            self.targets + sign * other.targets,
+            self.gram + sign * other.gram,
+            self.cross + sign * other.cross,
+            self.squares + sign * other.squares,
+        )
+
+    def means(self) -> tuple[Tensor, Tensor]:
+        """Mean features and mean targets."""
+        return self.features / self.count, self.targets / self.count
+
+    def about(self, centre: Tensor, middle: Tensor) -> tuple[Tensor, Tensor, float]:
+        """G, C and |Y|^2 with `centre` taken from the features and `middle` from the targets."""
+        gram = self.gram - torch.outer(self.features, centre) - torch.outer(centre, self.features)
+        cross = self.cross - torch.outer(self.features, middle) - torch.outer(centre, self.targets)
+        squares = self.squares - 2 * float(middle @ self.targets) + self.count * float(middle @ middle)
+        shift = self.count * torch.outer(centre, middle)
+        return gram + self.count * torch.outer(centre, centre), cross + shift, squares
 
 
 def ridge_weights(gram: Float[Tensor, "p p"], cross: Float[Tensor, "p q"], penalty: float) -> Float[Tensor, "p q"]:
@@ -22,22 +64,23 @@ def ridge_weights(gram: Float[Tensor, "p p"], cross: Float[Tensor, "p q"], penal
     return torch.cholesky_solve(cross, torch.linalg.cholesky(shifted))
 
 
-def best_penalty(
-    gram: Float[Tensor, "p p"],
-    cross: Float[Tensor, "p q"],
-    squares: float,
-    count: int,
-    penalties: Sequence[float],
-) -> float:
-    """The penalty with the least generalised cross-validation score; `squares` is |Y|^2, `count` is N."""
-    spectrum, vectors = torch.linalg.eigh(gram)
-    spectrum = spectrum.clamp_min(0)
-    energy = (vectors.T @ cross).square().sum(1)
-    scores = []
-    for penalty in penalties:
-        explained = energy * (spectrum + 2 * penalty) / (spectrum + penalty).square()
-        residual = max(squares - float(explained.sum()), 0.0)
-        left = count - 1 - float((spectrum / (spectrum + penalty)).sum())
-        # A fit with no degree of freedom left says nothing about new data.
-        scores.append(residual / left**2 if left > 1e-3 * count else float("inf"))
-    return penalties[scores.index(min(scores))]
+def best_penalty(blocks: Sequence[Moments], penalties: Sequence[float]) -> float:
+    """The penalty whose fits to all blocks but one predict the one left out best, summed over blocks."""
+    total = blocks[0]
+    for block in blocks[1:]:
+        total = total.plus(block)
+    errors = [0.0] * len(penalties)
+    for block in blocks:
+        rest = total.plus(block, sign=-1)
+        centre, middle = rest.means()
+        gram, cross, _ = rest.about(centre, middle)
+        spectrum, vectors = torch.linalg.eigh(gram)
+        inner = vectors.T @ cross
+        left_out, towards, squares = block.about(centre, middle)
+        left_out, towards = vectors.T @ left_out @ vectors, vectors.T @ towards
+        for place, penalty in enumerate(penalties):
+            weights = inner / (spectrum.clamp_min(0) + penalty)[:, None]
+            errors[place] += (
+                squares - 2 * float((weights * towards).sum()) + float(((left_out @ weights) * weights).sum())
+            )
+    return penalties[errors.index(min(errors))]

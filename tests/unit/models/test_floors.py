@@ -103,14 +103,15 @@ def test_ridge_is_the_least_squares_solution_of_numpy():
     cells = (np.arange(16) + 0.5) / 16
     waves = np.stack([w for k in range(3) for w in (np.cos(2 * np.pi * k * cells), -np.sin(2 * np.pi * k * cells))])
     features = np.concatenate([(x[..., 0].numpy() @ waves.T / 16).reshape(40, -1), params.numpy()], axis=1)
-    targets = y[:, 0, :, 0].numpy() @ waves.T / 16
+    usual = y[:, 0, :, 0].numpy().mean(0)
+    targets = (y[:, 0, :, 0].numpy() - usual) @ waves.T / 16
     centre, middle = features.mean(0), targets.mean(0)
     centred = features - centre
     size = 1e-3 * np.mean(np.sum(centred**2, axis=0))
     below = np.concatenate([centred, np.sqrt(size) * np.eye(13)])
     weights = np.linalg.lstsq(below, np.concatenate([targets - middle, np.zeros((13, 6))]), rcond=None)[0]
     amplitude = np.array([1, 1, 2, 2, 2, 2])
-    expected = ((features - centre) @ weights + middle) * amplitude @ waves
+    expected = usual + ((features - centre) @ weights + middle) * amplitude @ waves
     assert np.allclose(model(x, params)[..., 0].numpy(), expected, atol=1e-6)
 
 

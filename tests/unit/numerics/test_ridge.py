@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spectrakan.numerics.ridge import best_penalty, ridge_weights
+from spectrakan.numerics.ridge import Moments, best_penalty, ridge_weights
 
 
 def problem(count: int, inputs: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -26,19 +26,27 @@ def test_weights_are_those_of_the_augmented_least_squares_problem(count, penalty
     assert np.allclose(ridge_weights(x.T @ x, x.T @ y, penalty).numpy(), expected, atol=1e-8)
 
 
-def test_the_best_penalty_has_the_least_score_worked_out_with_the_hat_matrix():
+def test_the_best_penalty_is_the_one_of_leaving_blocks_out_by_hand():
     x, y = problem(30, 12, 0.5)
+    x, y = x + 3.0, y - 2.0  # means matter: each fit has an intercept
     penalties = [10.0**power for power in range(-6, 4)]
-    scores = []
-    for penalty in penalties:
-        hat = x @ torch.linalg.solve(x.T @ x + penalty * torch.eye(12).double(), x.T)
-        left = 30 - 1 - float(hat.trace())
-        scores.append(float((y - hat @ y).square().sum()) / left**2)
-    assert 0 < scores.index(min(scores)) < 9, "the minimum must lie inside for this test to show anything"
-    chosen = best_penalty(x.T @ x, x.T @ y, float(y.square().sum()), 30, penalties)
-    assert chosen == penalties[scores.index(min(scores))]
+    errors = np.zeros(len(penalties))
+    for block in range(3):
+        out = np.arange(30) // 10 == block
+        rest_x, rest_y = x[~out], y[~out]
+        centre, middle = rest_x.mean(0), rest_y.mean(0)
+        for place, penalty in enumerate(penalties):
+            shifted = (rest_x - centre).T @ (rest_x - centre) + penalty * torch.eye(12).double()
+            weights = torch.linalg.solve(shifted, (rest_x - centre).T @ (rest_y - middle))
+            errors[place] += float((y[out] - middle - (x[out] - centre) @ weights).square().sum())
+    assert 0 < errors.argmin() < 9, "the minimum must lie inside for this test to show anything"
+    blocks = [Moments.of(x[first : first + 10], y[first : first + 10]) for first in (0, 10, 20)]
+    assert best_penalty(blocks, penalties) == penalties[errors.argmin()]
 
 
-def test_with_more_features_than_samples_a_penalty_that_only_memorises_is_not_taken():
-    x, y = problem(6, 20, 1.0)
-    assert best_penalty(x.T @ x, x.T @ y, float(y.square().sum()), 6, [1e-14, 1.0]) == 1.0
+def test_a_fit_that_only_remembers_its_neighbours_is_not_taken():
+    """Samples in time resemble each other: ten copies of each of six states, which say nothing of y."""
+    x, y = problem(6, 20, 50.0)
+    x, y = x.repeat_interleave(10, 0), y.repeat_interleave(10, 0)
+    blocks = [Moments.of(x[first : first + 10], y[first : first + 10]) for first in range(0, 60, 10)]
+    assert best_penalty(blocks, [1e-12, 10.0]) == 10.0
