@@ -131,8 +131,3 @@ def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransfo
         others = [other.weights for place, other in enumerate(transforms) if place != axis]
         parts.append(weighted_mean(along, others))
     return torch.stack(parts).sum(0)
-
-
-def activation(name: str, field: Tensor) -> Tensor:
-    """The nonlinearity between layers."""
-    return F.silu(field) if name == "silu" else F.relu(field) if name == "relu" else F.gelu(field)

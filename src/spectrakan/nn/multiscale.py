@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from spectrakan.nn.activation import activate
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.block import Block, BlockSettings, activation
+from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.embedding import pointwise, with_coordinates
 from spectrakan.numerics.resample import block_mean, interpolation_matrix, overlap_matrix, upsample_lines
 
@@ -35,7 +36,7 @@ class Branch(nn.Module):
         features = pointwise(self.lift.weight, self.lift.bias, with_coordinates(field, axes))
         for number, block in enumerate(self.blocks):
             if number and self.between:
-                features = activation(self.activation_name, features)
+                features = activate(self.activation_name, features)
             features = block(features, axes, gate_factors[number] if gate_factors else None)
         return features
 

@@ -8,10 +8,10 @@ Shapes: features `(channel, batch, *space)`, A `(batch, values)`, out `(out, bat
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from spectrakan.nn.activation import activate
 from spectrakan.nn.embedding import pointwise
 
 
@@ -35,7 +35,7 @@ class Readout(nn.Module):
             shift = (self.broadcast(value) + self.local.bias).T
             hidden = pointwise(self.local.weight, None, features)
             hidden = hidden.add_(shift.view(*shift.shape, *[1] * (features.ndim - 2)))
-        return pointwise(self.out.weight, self.out.bias, F.gelu(hidden))
+        return pointwise(self.out.weight, self.out.bias, activate("gelu", hidden))
 
 
 def add_everywhere(features: Tensor, value: Tensor) -> Tensor:
