@@ -63,10 +63,15 @@ def _one_step(objective: Objective, window: Window, horizon: int) -> tuple[float
         kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
+    def step() -> None:
+        loss = objective(window, horizon)
+        if loss.requires_grad:  # floors have nothing to train
+            loss.backward()
+
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        objective(window, horizon).backward()
+        step()
     begin = time.perf_counter()
-    objective(window, horizon).backward()
+    step()
     return time.perf_counter() - begin, sum(kept.values())
 
 

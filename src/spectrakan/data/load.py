@@ -14,7 +14,7 @@ from spectrakan.config import build_settings, read_yaml
 from spectrakan.data.axes import stride_grid
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import decoding
-from spectrakan.data.formats import dimensions, native, netcdf, pdebench, plain
+from spectrakan.data.formats import climate, dimensions, native, netcdf, pdebench, plain
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.hdf5 import is_hdf5, open_hdf5
 from spectrakan.data.formats.mapping import DataMapping
@@ -32,6 +32,7 @@ LAYOUTS: tuple[tuple[Callable[[Container], bool], Callable[[Container], Trajecto
     (native.recognises, native.read),
     (netcdf.recognises, netcdf.read),
     (pdebench.recognises, pdebench.read),
+    (climate.recognises, climate.read),
     (plain.recognises, plain.read),
     (dimensions.recognises, dimensions.read),
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spectrakan.data.climate_npz import read_climate_npz
+from spectrakan.data.load import load_dataset
 from spectrakan.data.packing import pack
 from spectrakan.errors import DataFormatError
 
@@ -118,3 +119,14 @@ def test_damaged_bytes_give_one_kind_of_error_or_a_valid_set(tmp_path: Path):
         else:
             assert np.isfinite(days.pressure).all()
     assert refused > 75
+
+
+def test_load_dataset_knows_a_climate_archive_by_its_arrays(tmp_path):
+    path = tmp_path / "days.npz"
+    warmth, weight = np.random.default_rng(0).normal(280, 5, (6, 8, 16)), np.full((6, 8, 16), 98_500.0)
+    latitude, longitude = np.linspace(-78.75, 78.75, 8), np.arange(16) * 22.5
+    np.savez(path, temperature=warmth, pressure=weight, lat=latitude, lon=longitude, day=np.arange(6))
+    found = load_dataset(path)
+    assert found.task == "climate2d"
+    assert np.allclose(np.asarray(found.inputs)[:, 0, :, :, 0], warmth, rtol=1e-6)
+    assert np.allclose(np.asarray(found.values), 985.0)
