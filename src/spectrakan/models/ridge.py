@@ -109,6 +109,8 @@ class Ridge(Operator):
         unit = max(float(gram.diagonal().mean()), torch.finfo(torch.float32).tiny)
         if not isinstance(self.config.penalty, str):
             penalty = unit * self.config.penalty
+        elif len(blocks) == 1:
+            penalty = unit  # one sample: nothing can be left out, so its mean is the answer
         else:
             penalty = best_penalty(blocks, [unit * candidate for candidate in PENALTIES])
         solved = ridge_weights(gram, cross, penalty)
@@ -116,15 +118,17 @@ class Ridge(Operator):
         self.intercept.copy_(middle - centre @ solved)
 
     def _blocks(self, windows: Sequence[Window]) -> list[Moments]:
-        """Second moments of up to five runs of neighbouring samples, in one pass."""
+        """Second moments of up to five runs of neighbouring samples, in one pass.
+
+        With many windows a run is made of whole windows, with few of samples inside each of them.
+        """
         kept: dict[int, Moments] = {}
+        whole = len(windows) >= BLOCKS
         for number, (features, targets) in self._examples(windows):
-            # Many windows: a block is a run of windows. Few: it is a run of samples inside each of them.
-            pieces = 1 if len(windows) >= BLOCKS else min(BLOCKS, len(features))
-            for piece, (x, y) in enumerate(
-                zip(features.tensor_split(pieces), targets.tensor_split(pieces), strict=True)
-            ):
-                block = number * BLOCKS // len(windows) if pieces == 1 and len(windows) >= BLOCKS else piece
+            parts = 1 if whole else min(BLOCKS, len(features))
+            pairs = zip(features.tensor_split(parts), targets.tensor_split(parts), strict=True)
+            for part, (x, y) in enumerate(pairs):
+                block = number * BLOCKS // len(windows) if whole else part
                 made = Moments.of(x, y)
                 kept[block] = kept[block].plus(made) if block in kept else made
         return [kept[block] for block in sorted(kept)]
