@@ -11,7 +11,6 @@ Defaults are those of the paper's first example; the number of sensors, where a 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from spectrakan.config import settings
 from spectrakan.fields import OperatorSignature, Window
-from spectrakan.models.deeponet import periodic_axes, sensor_counts, trunk_places
+from spectrakan.models.deeponet import branch_and_trunk_widths, periodic_axes, sensor_counts, trunk_places
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.branch_trunk import branch_trunk, sensed
@@ -65,12 +64,10 @@ class DeepOKAN(Operator):
         self.counts = sensor_counts(signature, config.sensors, SENSORS)
         self.periodic = periodic_axes(signature)
         hidden = [config.width] * config.num_layers
-        inputs = signature.history * signature.in_channels * math.prod(self.counts) + signature.num_params
-        places = signature.space_dims + sum(self.periodic)
-        coefficients = signature.out_channels * config.num_features
+        branch, trunk = branch_and_trunk_widths(signature, self.counts, hidden, config.num_features)
         count, fixed = config.num_centres, config.fixed_centres
-        self.branch = RadialKAN([inputs, *hidden, coefficients], count, span=UNIT_SCALE_SPAN, fixed=fixed)
-        self.trunk = RadialKAN([places, *hidden, config.num_features], count, fixed=fixed)
+        self.branch = RadialKAN(branch, count, span=UNIT_SCALE_SPAN, fixed=fixed)
+        self.trunk = RadialKAN(trunk, count, fixed=fixed)
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Coefficients of each sample times the basis on this grid."""

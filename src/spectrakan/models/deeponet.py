@@ -62,11 +62,9 @@ class DeepONet(Operator):
         self.counts = sensor_counts(signature, config.sensors, SENSORS)
         self.periodic = periodic_axes(signature)
         hidden = [config.width] * config.num_layers
-        inputs = signature.history * signature.in_channels * math.prod(self.counts) + signature.num_params
-        places = signature.space_dims + sum(self.periodic)
-        coefficients = signature.out_channels * config.num_features
-        self.branch = perceptron([inputs, *hidden, coefficients], config.activation)
-        self.trunk = perceptron([places, *hidden, config.num_features], config.activation, ends_active=True)
+        branch, trunk = branch_and_trunk_widths(signature, self.counts, hidden, config.num_features)
+        self.branch = perceptron(branch, config.activation)
+        self.trunk = perceptron(trunk, config.activation, ends_active=True)
         self.bias = nn.Parameter(torch.zeros(signature.out_channels))
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
@@ -90,6 +88,16 @@ def perceptron(widths: Sequence[int], activation: str, *, ends_active: bool = Fa
     for inputs, outputs in pairwise(widths):
         steps += [nn.Linear(inputs, outputs), ACTIVATIONS[activation]()]
     return nn.Sequential(*(steps if ends_active else steps[:-1]))
+
+
+def branch_and_trunk_widths(
+    signature: OperatorSignature, counts: tuple[int, ...], hidden: list[int], num_features: int
+) -> tuple[list[int], list[int]]:
+    """Widths of both networks: sensors and parameters to coefficients, coordinates to basis functions."""
+    sensed_numbers = signature.history * signature.in_channels * math.prod(counts) + signature.num_params
+    places = signature.space_dims + sum(periodic_axes(signature))
+    branch = [sensed_numbers, *hidden, signature.out_channels * num_features]
+    return branch, [places, *hidden, num_features]
 
 
 def sensor_counts(signature: OperatorSignature, sensors: int | str, published: dict[int, int]) -> tuple[int, ...]:
