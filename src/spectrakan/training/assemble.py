@@ -14,10 +14,12 @@ from spectrakan.models import build_model
 from spectrakan.models.operator import Operator
 from spectrakan.nn.normalizer import Normalizer
 from spectrakan.runs import data_digest
+from spectrakan.training.physics import physics_term
 from spectrakan.training.runtime import Runtime
 from spectrakan.training.session import Session
 from spectrakan.training.settings import RunSettings
 from spectrakan.training.synced_norm import synchronise_norms
+from spectrakan.training.unroll import Objective
 from spectrakan.training.validate import validator
 
 PREPARED_WINDOWS = 512
@@ -45,7 +47,9 @@ def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) ->
     if prepared.split.part("validation"):
         validation = prepared.windows("validation", horizon=prepared.horizon, starts="first")
     check = validator(validation, choices.training.batch_size, runtime)
-    return Session(model, loader, choices, runtime, data_digest(prepared.trajectories), check)
+    physics = physics_term(prepared.task, windows) if choices.training.physics_weight else None
+    objective = Objective(model, choices.training, physics)
+    return Session(objective, loader, choices, runtime, data_digest(prepared.trajectories), check)
 
 
 def training_windows(choices: RunSettings, prepared: Prepared) -> Windows:

@@ -37,27 +37,27 @@ class Position:
 
 
 class Session:
-    """A model in training: weights, their average, optimizer, loader and position.
+    """A model in training by an objective: weights, their average, optimizer, loader and position.
 
     `validate` gives the validation error of the model as it is, None where there is nothing to validate on.
     """
 
     def __init__(
         self,
-        model: Operator,
+        objective: Objective,
         loader: Loader,
         choices: RunSettings,
         runtime: Runtime,
         data_sha256: str,
         validate: Callable[[Operator], float | None],
     ) -> None:
-        self.model, self.loader, self.choices, self.runtime = model, loader, choices, runtime
+        self.model, self.loader, self.choices, self.runtime = objective.model, loader, choices, runtime
         self.data_sha256, self.validate = data_sha256, validate
         self.position = Position()
-        self.average = WeightAverage(model, choices.training.average)
-        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.average = WeightAverage(self.model, choices.training.average)
+        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = _optimizer(self.parameters, choices)
-        self.objective = _wrapped(Objective(model, choices.training), choices, runtime)
+        self.objective = _wrapped(objective, choices, runtime)
         self.best_weights: dict[str, Tensor] = {}
         self.stop_requested: Callable[[], bool] = lambda: False
         self.checkpoint_wanted: Callable[[], bool] = lambda: False

@@ -38,6 +38,8 @@ class TrainingSettings:
     """The largest rate of the schedule."""
     loss: LossName = "relative_l2"
     """`mse`, `relative_l2` or `h1`, at unit scale."""
+    physics_weight: NotNegative = 0.0
+    """Weight of the equation's residual of the predicted frames, added to the loss; 0 leaves it out."""
     mode: Literal["one_step", "autoregressive", "pushforward"] = "one_step"
     """What is unrolled and what is differentiated."""
     horizon: Count = 1
@@ -122,6 +124,14 @@ class RunSettings:
     model: dict[str, Any] = field(default_factory=dict)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+
+    def __post_init__(self) -> None:
+        known = task(self.task).equation
+        if self.training.physics_weight and (known is None or known.residual is None):
+            raise ConfigError(
+                f"training.physics_weight={self.training.physics_weight:g} needs an equation whose residual is "
+                f"known, '{self.task}' has none; set it to 0"
+            )
 
 
 def resolve(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunSettings:
