@@ -43,10 +43,7 @@ def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) ->
             pin_memory=runtime.device.type == "cuda",
         ),
     )
-    validation = None
-    if prepared.split.part("validation"):
-        validation = prepared.windows("validation", horizon=prepared.horizon, starts="first")
-    check = validator(validation, choices.training.batch_size, runtime)
+    check = validator(validation_windows(choices, prepared), choices.training, runtime)
     physics = physics_term(prepared.task, windows) if choices.training.physics_weight else None
     objective = Objective(model, choices.training, physics)
     return Session(objective, loader, choices, runtime, data_digest(prepared.trajectories), check)
@@ -55,8 +52,17 @@ def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) ->
 def training_windows(choices: RunSettings, prepared: Prepared) -> Windows:
     """Windows of the training part; a field observed in part is seen from its first frame only."""
     horizon = 1 if prepared.trajectories.steady else choices.training.horizon
-    starts: Starts = "first" if choices.data.observed_fraction < 1.0 else "all"
+    starts: Starts = "first" if choices.data.observed_fraction < 1.0 else choices.training.starts
     return prepared.windows("train", horizon=horizon, starts=starts)
+
+
+def validation_windows(choices: RunSettings, prepared: Prepared) -> Windows | None:
+    """One window from the start of each validation sample; None where there are none."""
+    if not prepared.split.part("validation"):
+        return None
+    return prepared.windows(
+        "validation", horizon=choices.training.validation_frames or prepared.horizon, starts="first"
+    )
 
 
 def build_operator(choices: RunSettings, prepared: Prepared, runtime: Runtime) -> Operator:
