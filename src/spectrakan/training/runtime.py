@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -118,7 +119,9 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
             torch.cuda.set_device(device)
         _join("nccl" if device.type == "cuda" else "gloo")
     try:
-        with torch.random.fork_rng(devices=devices):
+        with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
+            # Of weights with an axis of length 1; it says of itself that nothing is wrong.
+            warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
             seed_all(choices.seed, device)
             yield Runtime(device, DTYPES[choices.precision], mixed, rank, world)
     except RuntimeError as problem:

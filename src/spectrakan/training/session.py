@@ -130,8 +130,8 @@ class Session:
             raise ConfigError(f"the checkpoint holds another model: its {', '.join(differing)} differ")
         if facts["processes"] != self.runtime.world_size:
             raise ConfigError(
-                f"the checkpoint was trained by {facts['processes']} processes, there are {self.runtime.world_size}; "
-                "resume with as many, for batches are shared out among them"
+                f"the checkpoint was trained by {facts['processes']} processes, this run has "
+                f"{self.runtime.world_size}; resume with {facts['processes']}, for batches are shared out among them"
             )
 
 
