@@ -59,6 +59,7 @@ class Session:
         self.optimizer = _optimizer(self.parameters, choices)
         self.objective = _wrapped(objective, choices, runtime)
         self.best_weights: dict[str, Tensor] = {}
+        self.good: Checkpoint | None = None
         self.stop_requested: Callable[[], bool] = lambda: False
         self.checkpoint_wanted: Callable[[], bool] = lambda: False
         self.stopping = False
@@ -96,7 +97,14 @@ class Session:
                 "processes": self.runtime.world_size,
                 "data_sha256": self.data_sha256,
             },
+            good=self._earlier(),
         )
+
+    def _earlier(self) -> Checkpoint | None:
+        """The good state, unless the present one stands at the same step."""
+        if self.good is None or self.good.position["step"] == self.position.step:
+            return None
+        return self.good
 
     def restore(self, saved: Checkpoint) -> None:
         """Stand where `saved` was taken; a state of other data or of another model is refused."""
@@ -106,6 +114,7 @@ class Session:
         # Torch takes the tensors over as they are, so a state that is kept must be handed in as a copy.
         self.optimizer.load_state_dict(copy.deepcopy(dict(saved.optimizer)))
         restore_random(dict(saved.random), self.runtime)
+        self.good = saved.good
         facts = saved.position
         self.position = Position(**{entry.name: facts[entry.name] for entry in fields(Position)})
         self.loader.restore({"epoch": facts["epoch"], "batch": facts["batch"]})
