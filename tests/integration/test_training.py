@@ -153,6 +153,31 @@ def test_a_spoilt_step_is_not_taken_and_training_goes_on_at_half_the_rate(failin
     assert all(bool(tensor.isfinite().all()) for tensor in run.model.state_dict().values())
 
 
+@pytest.mark.parametrize("cut", [3, 4])
+def test_a_resumed_run_recovers_as_an_undisturbed_one(failing, tmp_path, monkeypatch, cut):
+    """The third step of epoch 1 fails twice; the run is cut after one or two good steps of that epoch."""
+    failing({6: float("nan"), 9: float("nan")})
+    choices = [*TINY, "training.average=0.9", "training.noise=0.1"]
+    told = []
+    train("darcy2d", overrides=choices, output=tmp_path / "whole", listeners=[told.append])
+    assert [event.step for event in told if isinstance(event, Recovered)] == [5, 5]
+    monkeypatch.setattr(Failing, "calls", 0)
+
+    def interrupt(event):
+        if isinstance(event, StepTaken) and event.step == cut:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Stopped):
+        train("darcy2d", overrides=choices, output=tmp_path / "cut", listeners=[interrupt])
+    assert load_checkpoint(tmp_path / "cut/checkpoints/last").good.position["step"] == 3
+    again = []
+    resume(tmp_path / "cut", listeners=[again.append])
+    assert [event.step for event in again if isinstance(event, Recovered)] == [5, 5]
+    assert [event.step for event in again if isinstance(event, StepTaken)][-6:] == [4, 5, 6, 7, 8, 9]
+    for name in ("last", "best"):
+        assert same_bytes(tmp_path / "whole/checkpoints" / name, tmp_path / "cut/checkpoints" / name)
+
+
 def _events(failing):
     failing({})
     told = []

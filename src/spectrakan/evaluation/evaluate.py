@@ -13,6 +13,7 @@ from torch import Tensor
 from spectrakan.data.catalog import TASKS
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.evaluation.share import ALONE, Share
 from spectrakan.fields import Array, Grid, Trajectories
 from spectrakan.metrics import MetricAccumulator
 from spectrakan.models.operator import Operator
@@ -40,19 +41,24 @@ def evaluate(
     samples: Sequence[int] | None = None,
     batch_size: int = 16,
     convention: str = "exact",
+    share: Share = ALONE,
 ) -> dict[str, Any]:
     """Score rollouts from the first window of each trajectory, on the grid of the data or a coarser one.
 
     `resolution` is cells per axis, to which fields are averaged; `horizon` frames to predict, by default those
     of the task; where the task names times to score, only those count. `samples` restricts to some trajectories.
+    With a `share` this process scores its part of them, and all processes get the scores of all.
     The answer has `metrics`, `metrics_per_field`, `metrics_per_frame`, `times`, `horizon`, `resolution`,
     `num_samples`, `task` and `model`.
     """
     data = trajectories if resolution is None else coarsen(trajectories, resolution)
     chosen = list(range(data.num_samples)) if samples is None else list(samples)
     scored = scored_frames(data, model.signature.history, horizon)
-    scores = accumulate(model, data, chosen, scored, batch_size=batch_size, convention=convention)
-    return summary(model, data, scored, scores)
+    # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
+    mine = share.part(len(chosen), batch_size if convention == "pdebench" else 1)
+    part = chosen[mine.start : mine.stop]
+    scores = accumulate(model, data, part, scored, batch_size=batch_size, convention=convention)
+    return summary(model, data, scored, share.join(scores, data.grid))
 
 
 def accumulate(

@@ -111,6 +111,7 @@ def _pieces(window: Window, count: int) -> Iterator[Window]:
             targets=window.targets[part],
             params=None if window.params is None else window.params[part],
             observed=None if window.observed is None else window.observed[part],
+            times=None if window.times is None else window.times[part],
         )
 
 

@@ -19,16 +19,21 @@ from torch.utils.checkpoint import checkpoint
 from spectrakan.fields import Grid, Window
 from spectrakan.models.operator import Operator
 from spectrakan.training.loss import loss
+from spectrakan.training.physics import PhysicsTerm
 from spectrakan.training.settings import TrainingSettings
 
 
 class Objective(nn.Module):
-    """The mean loss of a batch, `Window -> ()`; one module, so that a distributed wrapper sees one forward."""
+    """The mean loss of a batch, `Window -> ()`; one module, so that a distributed wrapper sees one forward.
 
-    def __init__(self, model: Operator, choices: TrainingSettings) -> None:
+    With a `physics` term its value for the compared frames, in physical units, is added.
+    """
+
+    def __init__(self, model: Operator, choices: TrainingSettings, physics: PhysicsTerm | None = None) -> None:
         super().__init__()
         self.model = model
         self.choices = choices
+        self.physics = physics
 
     def forward(self, window: Window, horizon: int, noise: torch.Generator | None = None) -> Tensor:
         """Unroll `horizon` frames and compare; `noise` is where random perturbations come from."""
@@ -49,7 +54,10 @@ class Objective(nn.Module):
             observed=window.observed,
             step_reduction=choices.step_reduction,
         )
-        return samples.mean()
+        value: Tensor = samples.mean()
+        if self.physics is not None:
+            value = value + choices.physics_weight * self.physics(window, model.output_units.denormalize(pred), free)
+        return value
 
 
 Step = Callable[[Operator, Tensor, Tensor | None, Grid | None], Tensor]
