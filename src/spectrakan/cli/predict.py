@@ -63,12 +63,12 @@ def predicted(model: Operator, start: Trajectories, task: str, horizon: int | No
     inputs, params = _window(start, facts)
     frames = predict_frames(model, inputs, ahead, params, start.grid).numpy()
     if facts.steady:
-        return replace(start, values=frames)
+        return replace(start, values=frames, origin={})
     seen = start.times[: facts.history]
     step = float(np.diff(start.times)[-1]) if len(start.times) > 1 else 1.0
     later = start.times[facts.history : facts.history + ahead]
     beyond = (later[-1] if len(later) else seen[-1]) + step * np.arange(1, ahead - len(later) + 1)
-    return replace(start, values=frames, times=np.concatenate([later, beyond]), fields=fields)
+    return replace(start, values=frames, times=np.concatenate([later, beyond]), fields=fields, origin={})
 
 
 def _window(start: Trajectories, facts: OperatorSignature) -> tuple[Tensor, Tensor | None]:

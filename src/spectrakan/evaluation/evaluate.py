@@ -170,4 +170,4 @@ def coarsen(trajectories: Trajectories, resolution: int) -> Trajectories:
         return np.ascontiguousarray(values.astype(array.dtype))
 
     inputs = None if trajectories.inputs is None else average(trajectories.inputs)
-    return replace(trajectories, values=average(trajectories.values), inputs=inputs, grid=new)
+    return replace(trajectories, values=average(trajectories.values), inputs=inputs, grid=new, origin={})
