@@ -2,5 +2,16 @@
 
 from spectrakan.evaluation.bands import Bands, BandWarning, Coverage, calibrate_bands, residual_scale
 from spectrakan.evaluation.evaluate import evaluate
+from spectrakan.evaluation.profile import profile
+from spectrakan.evaluation.resolution import resolution_scores
 
-__all__ = ["BandWarning", "Bands", "Coverage", "calibrate_bands", "evaluate", "residual_scale"]
+__all__ = [
+    "BandWarning",
+    "Bands",
+    "Coverage",
+    "calibrate_bands",
+    "evaluate",
+    "profile",
+    "residual_scale",
+    "resolution_scores",
+]
