@@ -4,6 +4,7 @@ from spectrakan.evaluation.bands import Bands, BandWarning, Coverage, calibrate_
 from spectrakan.evaluation.evaluate import evaluate
 from spectrakan.evaluation.profile import profile
 from spectrakan.evaluation.resolution import resolution_scores
+from spectrakan.evaluation.stability import stability
 
 __all__ = [
     "BandWarning",
@@ -14,4 +15,5 @@ __all__ = [
     "profile",
     "residual_scale",
     "resolution_scores",
+    "stability",
 ]
