@@ -34,7 +34,7 @@ def regenerate(
     (2, 1, 16, 16, 1)
     """
     seed, params = _origin(trajectories)
-    _require_same(trajectories)
+    require_same(trajectories)
     return generate_lazily(
         trajectories.task,
         trajectories.num_samples,
@@ -74,7 +74,7 @@ def _origin(trajectories: Trajectories) -> tuple[int, dict[str, Any]]:
     return seed, params
 
 
-def _require_same(trajectories: Trajectories) -> None:
+def require_same(trajectories: Trajectories) -> None:
     """Solve the first sample as it is stored and compare, so that nothing foreign passes for the same samples."""
     own = recipe_of(trajectories)
     stored = np.asarray(trajectories.values[0], dtype=np.float64)
