@@ -1,5 +1,6 @@
 """Questions about a trained operator, answered with numbers."""
 
+from spectrakan.evaluation.band_coverage import band_coverage, calibrated
 from spectrakan.evaluation.bands import Bands, BandWarning, Coverage, calibrate_bands, residual_scale
 from spectrakan.evaluation.cost import rollout_cost
 from spectrakan.evaluation.evaluate import evaluate
@@ -12,7 +13,9 @@ __all__ = [
     "BandWarning",
     "Bands",
     "Coverage",
+    "band_coverage",
     "calibrate_bands",
+    "calibrated",
     "evaluate",
     "profile",
     "residual_scale",
