@@ -73,12 +73,12 @@ def predicted(model: Operator, start: Trajectories, task: str, horizon: int | No
     model.eval()
     frames = runtime.gather_rows(_frames(model, start, ahead, runtime.share.part(start.num_samples, BATCH))).numpy()
     if facts.steady:
-        return replace(start, values=frames)
+        return replace(start, values=frames, origin={})
     seen = start.times[: facts.history]
     step = float(np.diff(start.times)[-1]) if len(start.times) > 1 else 1.0
     later = start.times[facts.history : facts.history + ahead]
     beyond = (later[-1] if len(later) else seen[-1]) + step * np.arange(1, ahead - len(later) + 1)
-    return replace(start, values=frames, times=np.concatenate([later, beyond]), fields=fields)
+    return replace(start, values=frames, times=np.concatenate([later, beyond]), fields=fields, origin={})
 
 
 def _frames(model: Operator, start: Trajectories, ahead: int, samples: range) -> Tensor:
