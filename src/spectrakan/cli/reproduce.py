@@ -14,7 +14,9 @@ from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.campaign import Outcome, Stage, run_stages, sort_out
 from spectrakan.experiments.catalog import stages_of
 from spectrakan.experiments.cells import Cell
+from spectrakan.experiments.document import results_page
 from spectrakan.experiments.scales import scale_named
+from spectrakan.storage import write_text_atomically
 
 
 def reproduce(
@@ -38,6 +40,9 @@ def reproduce(
     ] = False,
     label: Annotated[str, typer.Option(help="Name of a trial, with --validation-only.")] = "",
     refresh: Annotated[bool, typer.Option("--refresh", help="Run cells again whose settings changed.")] = False,
+    docs: Annotated[
+        Path | None, typer.Option(help="Page to write from all records, such as docs/results.md.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing; run nothing.")] = False,
 ) -> None:
     """Run the cells of the paper's tables that have no record yet; stop it and start it again as you like.
@@ -62,6 +67,9 @@ def reproduce(
         return
     outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, tell=_tell)
     print(f"{scale}: {outcome}")
+    if docs is not None:
+        write_text_atomically(docs, results_page(archive))
+        print(f"{docs}: tables from the records in {archive.folder}")
     if outcome.failed:
         raise RunError(f"{len(outcome.failed)} cells failed: {', '.join(outcome.failed)}")
 

@@ -8,6 +8,8 @@ from spectrakan.experiments.campaign import Stage
 from spectrakan.experiments.cells import Cell, with_choices
 from spectrakan.experiments.learning_rates import rate_choice
 from spectrakan.experiments.scales import Scale, scale_named
+from spectrakan.experiments.summaries import NAMES, Results, row_name
+from spectrakan.report.table import Column, Row, Score, Table
 
 TABLE = "data_efficiency"
 
@@ -38,3 +40,22 @@ def smaller_sets(archive: Archive) -> list[Cell]:
         if count < whole
         for model in ("spectrakan", *main.strongest(archive, case))
     ]
+
+
+def tables(archive: Archive) -> list[Table]:
+    """RMSE against the number of samples, each trained for as many steps."""
+    scale = scale_named(archive.scale)
+    case = scale.efficiency_case
+    smaller, whole = Results.of(archive, TABLE), Results.of(archive, main.TABLE)
+    counts = [count for count in scale.efficiency if count < scale.cases[case].num_samples]
+    rows = []
+    for model in NAMES:
+        found = [smaller.find(case, model, label=f"n{count}") for count in counts]
+        if any(found):
+            results = [*found, whole.find(case, model)]
+            rows.append(Row(row_name(model), tuple(each.metric("rmse") if each else Score(None) for each in results)))
+    if not rows:
+        return []
+    columns = tuple(Column(f"{count} samples") for count in (*counts, scale.cases[case].num_samples))
+    note = "Samples for training and validation together; the same number of steps in every column."
+    return [Table(f"Data efficiency: RMSE on {case}", columns, tuple(rows), (note,))]

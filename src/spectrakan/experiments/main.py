@@ -15,7 +15,11 @@ from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.campaign import Stage
 from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.learning_rates import rate_choice, rates_stage
-from spectrakan.experiments.scales import Scale, scale_named
+from spectrakan.experiments.scales import FLOORS, Scale, scale_named
+from spectrakan.experiments.standings import Contest, standings
+from spectrakan.experiments.summaries import Results
+from spectrakan.report.published import paper_cell
+from spectrakan.report.table import Table
 
 TABLE = "main"
 FIELDS_TABLE = "fields"
@@ -96,3 +100,20 @@ def fields_stages(scale: Scale) -> list[Stage]:
 def _validation_rmse(record: dict[str, Any]) -> float:
     value = record["details"]["validation"]["metrics"].get("rmse")
     return math.inf if value is None else float(value)
+
+
+def tables(archive: Archive) -> list[Table]:
+    """RMSE of every model on every task, and shallow water with all three fields where it was run."""
+    scale = scale_named(archive.scale)
+    results = Results.of(archive, TABLE)
+    contests = [
+        Contest.of_metric(case, "rmse", paper_cell("main", case, "rmse"))
+        for case in main_cases(scale)
+        if case in results.cases()
+    ]
+    made = [standings("RMSE on the test set", results, contests, FLOORS)] if contests else []
+    fields = Results.of(archive, FIELDS_TABLE)
+    if fields.cases():
+        extra = [Contest.of_metric(FIELDS_CASE, "rmse", {}, "shallow_water2d, three fields")]
+        made.append(standings("RMSE of shallow water with depth and velocities", fields, extra, FLOORS))
+    return made

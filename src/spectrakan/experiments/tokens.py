@@ -12,6 +12,9 @@ from spectrakan.experiments.learning_rates import rate_choice, rates_stage
 from spectrakan.experiments.main import TABLE as MAIN
 from spectrakan.experiments.main import cell_of, competitors
 from spectrakan.experiments.scales import Scale
+from spectrakan.experiments.summaries import Results
+from spectrakan.report.published import paper_cell
+from spectrakan.report.table import Column, Row, Score, Table
 
 TABLE = "tokens"
 CASE = "darcy2d"
@@ -27,6 +30,16 @@ TOKENS: dict[str, dict[str, object]] = {
     "token_center": {"model.token": "raw", "model.pool": "center"},
     "token_mean": {"model.token": "raw", "model.pool": "mean"},
 }
+LABELS = {
+    "token_mlp": "MLP",
+    "token_center": "data (center)",
+    "token_mean": "data (mean)",
+    "default": "KAN (SpectraKAN)",
+}
+NOTE = (
+    "In brackets the paper's value. Rows without spread are one seed, all of the default's size and learning rate. Centre and mean of Darcy's input "
+    "are one number each, so those tokens hold one number."
+)
 
 
 def stages(scale: Scale) -> list[Stage]:
@@ -42,3 +55,18 @@ def token_cells(archive: Archive) -> list[Cell]:
         for variant, choices in TOKENS.items()
     ]
     return [cell_of(archive, CASE, "spectrakan", table=MAIN), *others]
+
+
+def tables(archive: Archive) -> list[Table]:
+    """The default and what is left without its parts, beside the paper's rows."""
+    results = [Results.of(archive, table) for table in (TABLE, MAIN)]
+    paper = paper_cell("ablation_token", CASE, "rmse", "64")
+    rows = []
+    for variant in (*TOKENS, "default"):
+        found = next((r for each in results if (r := each.find(CASE, "spectrakan", variant))), None)
+        theirs = paper.get(PAPER_ROWS.get(variant, ""))
+        score = Score(None, paper=theirs) if found is None else found.metric("rmse", theirs)
+        rows.append(Row(LABELS[variant], (score,)))
+    if all(isinstance(cell, Score) and cell.value is None for row in rows for cell in row.cells):
+        return []
+    return [Table("Ablation (b), token: RMSE on Darcy flow", (Column("RMSE"),), tuple(rows), (NOTE,), corner="token")]
