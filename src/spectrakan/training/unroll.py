@@ -5,7 +5,8 @@ autoregressive  `horizon` frames, each from the ones before, gradients through a
 pushforward     the same, but only the last `gradient_steps` frames are compared and differentiated: the
                 operator learns from its own errors without the cost of a long graph (Brandstetter et al. 2022)
 
-A steady task is one step. Noise on the first history makes any mode robust to the operator's own errors.
+A steady task is one step. Noise on the first history makes any mode robust to the operator's own errors. What
+`training.lipschitz` penalises is added on top.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from torch.utils.checkpoint import checkpoint
 
 from spectrakan.fields import Grid, Window
 from spectrakan.models.operator import Operator
+from spectrakan.theory.control import control_penalty
+from spectrakan.theory.parts import token_kan
 from spectrakan.training.loss import loss
 from spectrakan.training.settings import TrainingSettings
 
@@ -49,7 +52,10 @@ class Objective(nn.Module):
             observed=window.observed,
             step_reduction=choices.step_reduction,
         )
-        return samples.mean()
+        if not choices.lipschitz.penalises:
+            return samples.mean()
+        # In here and not beside it: processes add up the gradients of what this module gives.
+        return samples.mean() + control_penalty(token_kan(model), choices.lipschitz)
 
 
 Step = Callable[[Operator, Tensor, Tensor | None, Grid | None], Tensor]
