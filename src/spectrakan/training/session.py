@@ -15,6 +15,8 @@ from spectrakan.checkpoint import Checkpoint, describe_model
 from spectrakan.data.loader import Loader
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.models.operator import Operator
+from spectrakan.theory.control import cap_slopes
+from spectrakan.theory.parts import token_kan
 from spectrakan.training.average import WeightAverage
 from spectrakan.training.runtime import Runtime, random_states, restore_random
 from spectrakan.training.schedule import rate_factor
@@ -54,7 +56,8 @@ class Session:
         self.model, self.loader, self.choices, self.runtime = objective.model, loader, choices, runtime
         self.data_sha256, self.validate = data_sha256, validate
         self.position = Position()
-        self.average = WeightAverage(self.model, choices.training.average)
+        self.constrain()
+        self.average = WeightAverage(self.model, choices.training.average, self.constrain)
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = _optimizer(self.parameters, choices)
         self.objective = _wrapped(objective, choices, runtime)
@@ -82,6 +85,12 @@ class Session:
             halve_every=training.halve_epochs * len(self.loader),
         )
         return training.learning_rate * shape * self.position.rate_factor
+
+    def constrain(self) -> None:
+        """Bring the weights back to where the settings want them; where nothing is capped, nothing happens."""
+        control = self.choices.training.lipschitz
+        if control.cap is not None:
+            cap_slopes(token_kan(self.model), control.cap, control.measure)
 
     def capture(self) -> Checkpoint:
         """The whole state; all processes must call it together, for each has its own random numbers."""

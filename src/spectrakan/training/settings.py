@@ -15,6 +15,7 @@ from spectrakan.data.prepare import DataSettings
 from spectrakan.data.windows import Starts
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.models.catalog import MODELS, VARIANTS
+from spectrakan.theory.control import LipschitzSettings
 from spectrakan.training.loss import LossName
 from spectrakan.training.recipes import RecipeName, recipe
 from spectrakan.training.schedule import ScheduleName
@@ -86,6 +87,8 @@ class TrainingSettings:
     """How often training goes back to its last good state at half the rate before it gives up."""
     explosion: Annotated[float, Field(gt=1.0)] = 1000.0
     """A loss this many times its running mean counts as exploded."""
+    lipschitz: LipschitzSettings = field(default_factory=LipschitzSettings)
+    """How steep the token's KAN may become."""
 
     def __post_init__(self) -> None:
         if self.mode == "one_step" and self.horizon != 1:
@@ -161,7 +164,18 @@ def resolve(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (
     defaults = recipe(kind, name, model_given.get("name", "spectrakan"))
     merged = _merge({key: value for key, value in defaults.items() if key != "model"}, given)
     merged["model"] = _model(model_given, defaults.get("model", {}))
-    return build_settings(RunSettings, merged)
+    chosen = build_settings(RunSettings, merged)
+    _check_control(chosen)
+    return chosen
+
+
+def _check_control(chosen: RunSettings) -> None:
+    if chosen.training.lipschitz.active and chosen.model.get("token") != "kan":
+        raise ConfigError(
+            "training.lipschitz controls a KAN token (model.name=spectrakan, model.token=kan), "
+            f"got model.name={chosen.model['name']} with token {chosen.model.get('token', 'none')}; "
+            "leave it out or choose such a model"
+        )
 
 
 def _mapping(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:

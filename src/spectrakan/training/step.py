@@ -53,6 +53,7 @@ def take_step(session: Session, window: Window) -> StepResult:
     problem = _problem(session, loss, norm)
     if not problem:
         session.optimizer.step()
+        session.constrain()
     compute = time.perf_counter() - begin
     if not problem:
         _advance(session, loss)

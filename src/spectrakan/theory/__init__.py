@@ -1,0 +1,1 @@
+"""What can be proved, measured and read off a trained operator."""
