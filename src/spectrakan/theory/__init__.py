@@ -1,1 +1,1 @@
-"""What can be proved, measured and read off a trained operator."""
+"""What can be said of a trained model with certainty: bounds, attempts to break them, and their record."""
