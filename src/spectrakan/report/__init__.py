@@ -1,6 +1,6 @@
 """Tables, figures and pages, drawn from records and arrays handed in."""
 
-from spectrakan.report.figures import error_against_time, fields_side_by_side
-from spectrakan.report.page import Picture, page
+from spectrakan.report.elements import DataTable, Entry, Origin, Paragraph, Picture
+from spectrakan.report.page import Section, page
 
-__all__ = ["Picture", "error_against_time", "fields_side_by_side", "page"]
+__all__ = ["DataTable", "Entry", "Origin", "Paragraph", "Picture", "Section", "page"]
