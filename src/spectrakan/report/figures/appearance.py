@@ -53,7 +53,7 @@ LOOKS: dict[str, Look] = {
     "amfno": Look("AM-FNO trunk", "#AA4499", "--", "P"),
     "unet": Look("U-Net", "#009E73", "-", "s"),
     "fno": Look("FNO", "#0072B2", "-", "o"),
-    "ffno": Look("F-FNO", "#56B4E9", "--", "D"),
+    "ffno": Look("FFNO", "#56B4E9", "--", "D"),
     "lno": Look("LNO", "#CC79A7", "-", "v"),
     "transolver": Look("Transolver", "#E69F00", "-", "^"),
     "local_fno": Look("LocalFNO", "#332288", "-.", "h"),

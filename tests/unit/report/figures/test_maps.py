@@ -52,7 +52,7 @@ def test_an_explosion_does_not_hide_the_others_and_is_marked_on_the_bar():
     said = {**sample.predictions, "model2": sample.truth * 1e6}
     figure = field_maps(replace(sample, predictions=said))
     assert mesh(titled(figure, "model0")).get_clim() == (sample.truth.min(), sample.truth.max())
-    assert bars(figure)[0]._colorbar.extend == "max"
+    assert bars(figure)[0]._colorbar.extend == "both"
 
 
 def test_what_is_no_number_is_left_to_the_grey_ground():
