@@ -17,6 +17,7 @@ from spectrakan.cli.evaluate import evaluate
 from spectrakan.cli.generate import generate
 from spectrakan.cli.models import models
 from spectrakan.cli.predict import predict
+from spectrakan.cli.reproduce import reproduce
 from spectrakan.cli.tasks import tasks
 from spectrakan.cli.train import train
 from spectrakan.errors import RunError, SpectraKANError
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "evaluate": evaluate,
     "predict": predict,
     "compare": compare,
+    "reproduce": reproduce,
     "demo": demo,
 }
 """Every command by name; its function's signature is its arguments, its docstring its help."""

@@ -29,13 +29,16 @@ RECORD_KEYS = (
     "provenance",
 )
 """What every record has, in this order."""
+DETAILS = "details"
+"""What a record may have besides: scores that only some experiments have."""
 
 
 def make_record(**entries: Any) -> dict[str, Any]:
     """A record with every key present; what is not given or not finite is None. An unknown key is a mistake."""
-    if foreign := sorted(entries.keys() - set(RECORD_KEYS)):
+    if foreign := sorted(entries.keys() - {*RECORD_KEYS, DETAILS}):
         raise DataFormatError(f"a record has no place for {', '.join(foreign)}; known: {', '.join(RECORD_KEYS)}")
-    return {key: _finite(entries.get(key)) for key in RECORD_KEYS}
+    record = {key: _finite(entries.get(key)) for key in RECORD_KEYS}
+    return record | ({DETAILS: _finite(entries[DETAILS])} if DETAILS in entries else {})
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:

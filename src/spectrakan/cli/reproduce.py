@@ -1,0 +1,108 @@
+"""`spectrakan reproduce`: the tables of the paper, cell by cell."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectrakan.errors import ConfigError, RunError
+from spectrakan.experiments import main, search
+from spectrakan.experiments.archive import Archive
+from spectrakan.experiments.campaign import Outcome, Stage, run_stages, sort_out
+from spectrakan.experiments.catalog import stages_of
+from spectrakan.experiments.cells import Cell
+from spectrakan.experiments.document import results_page
+from spectrakan.experiments.scales import scale_named
+from spectrakan.storage import write_text_atomically
+
+
+def reproduce(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TABLE ...] [KEY=VALUE ...]", help="Tables, `all`, and settings.", show_default=False
+        ),
+    ] = None,
+    scale: Annotated[str, typer.Option(help="smoke, small or paper.")] = "small",
+    jobs: Annotated[int, typer.Option(min=0, help="Cells side by side; 0 runs them in this process.")] = 1,
+    results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder of data and weights.", show_default="RESULTS/.cache")
+    ] = None,
+    case: Annotated[list[str] | None, typer.Option("--case", "--task", help="Only these tasks.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only these models; MODEL/VARIANT names a variant.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Only these seeds.")] = None,
+    validation_only: Annotated[
+        bool, typer.Option("--validation-only", help="Trials on validation data; test samples stay unread.")
+    ] = False,
+    label: Annotated[str, typer.Option(help="Name of a trial, with --validation-only.")] = "",
+    refresh: Annotated[bool, typer.Option("--refresh", help="Run cells again whose settings changed.")] = False,
+    docs: Annotated[
+        Path | None, typer.Option(help="Page to write from all records, such as docs/results.md.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing; run nothing.")] = False,
+) -> None:
+    """Run the cells of the paper's tables that have no record yet; stop it and start it again as you like.
+
+    \b
+    spectrakan reproduce all --scale smoke                    everything, tiny, in seconds
+    spectrakan reproduce main --scale small --jobs 2          the main table on two cores
+    spectrakan reproduce --validation-only --task droplet2d --label wide model.width=48
+    """
+    chosen = scale_named(scale)
+    archive = Archive(results, cache or results / ".cache", scale)
+    tables = [word for word in words or [] if "=" not in word]
+    changes = [word for word in words or [] if "=" in word]
+    if validation_only:
+        stages = [search.stage(case or main.main_cases(chosen), _named(model), seed or [0], changes, label)]
+    elif changes or label:
+        raise ConfigError("settings and --label change a trial: give them with --validation-only")
+    else:
+        stages = [_only(stage, case, model, seed) for stage in stages_of(tables or ["all"], chosen)]
+    if dry_run:
+        _list(stages, archive)
+        return
+    outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, tell=_tell)
+    print(f"{scale}: {outcome}")
+    if docs is not None:
+        write_text_atomically(docs, results_page(archive))
+        print(f"{docs}: tables from the records in {archive.folder}")
+    if outcome.failed:
+        raise RunError(f"{len(outcome.failed)} cells failed: {', '.join(outcome.failed)}")
+
+
+def _named(models: list[str] | None) -> list[tuple[str, str]]:
+    """`spectrakan/paper` as model and variant."""
+    parts = [name.partition("/") for name in models or ["spectrakan"]]
+    return [(model, variant or "default") for model, _, variant in parts]
+
+
+def _only(stage: Stage, cases: list[str] | None, models: list[str] | None, seeds: list[int] | None) -> Stage:
+    """A stage with the cells that were asked for; trials of learning rates go by model alone."""
+    wanted = {name if "/" in name else f"{name}/" for name in models or []}
+
+    def kept(cell: Cell) -> bool:
+        fits = not wanted or f"{cell.model}/{cell.variant}" in wanted or f"{cell.model}/" in wanted
+        if not cell.test:
+            return fits
+        return fits and (not cases or cell.case in cases) and (not seeds or cell.seed in seeds)
+
+    return lambda archive: [cell for cell in stage(archive) if kept(cell)]
+
+
+def _list(stages: list[Stage], archive: Archive) -> None:
+    outcome, count = Outcome(), 0
+    for stage in stages:
+        sorted_out, missing = sort_out(stage(archive), archive)
+        outcome.add(sorted_out)
+        count += len(missing)
+        for cell in missing:
+            print(f"missing  {cell.table} {cell.name}")
+    print(f"{count} cells missing, {outcome}; later stages follow from the records of earlier ones")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,60 @@
+"""A process that runs one cell: `python -m spectrakan.experiments.worker JSON`.
+
+Exit codes: 0 the record is written, 1 the cell failed and its failure is written, 3 another process has it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from spectrakan.errors import SpectraKANError
+from spectrakan.experiments.archive import Archive
+from spectrakan.experiments.cells import Cell
+from spectrakan.experiments.trial import run_cell
+from spectrakan.training.events import Listener
+from spectrakan.training.stop import Stopped
+
+DONE, FAILED, TAKEN = 0, 1, 3
+
+
+def attempt(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -> int:
+    """Run a cell unless another process does; a failure is written down, not raised."""
+    lock = archive.cache / "locks" / cell.scale / f"{cell.table}-{cell.name}"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        run_cell(cell, archive, listeners)
+    except BlockingIOError:
+        return TAKEN
+    except (SpectraKANError, RuntimeError, ValueError, ArithmeticError, OSError) as problem:
+        archive.keep_failure(cell, f"{type(problem).__name__}: {problem}")
+        return FAILED
+    finally:
+        os.close(handle)
+    return DONE
+
+
+def request(cell: Cell, archive: Archive) -> str:
+    """The text that tells a worker what to do."""
+    places = {"results": str(archive.results), "cache": str(archive.cache)}
+    return json.dumps({"cell": cell.to_json(), **places})
+
+
+def main(text: str) -> int:
+    """Do what a request says."""
+    wanted = json.loads(text)
+    cell = Cell.from_json(wanted["cell"])
+    try:
+        return attempt(cell, Archive(Path(wanted["results"]), Path(wanted["cache"]), cell.scale))
+    except Stopped as stop:
+        return stop.code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
