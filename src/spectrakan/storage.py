@@ -74,9 +74,14 @@ def load_bundle(folder: Path) -> Bundle:
 
 def write_text_atomically(path: Path, text: str) -> None:
     """Write a text file so that readers see the old content or the new one, never a part."""
+    write_bytes_atomically(path, text.encode())
+
+
+def write_bytes_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that readers see the old content or the new one, never a part."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
-        _write(draft, text.encode())
+        _write(draft, content)
         draft.replace(path)
         _sync_folder(path.parent)
     finally:

@@ -18,7 +18,9 @@ from spectrakan.data.write import write_dataset
 from spectrakan.evaluation import evaluate
 from spectrakan.evaluation.evaluate import predict_frames
 from spectrakan.fields import Trajectories
-from spectrakan.report import Picture, error_against_time, fields_side_by_side, page
+from spectrakan.report import DataTable, Entry, Paragraph, Picture, Section, page
+from spectrakan.report.figures import error_against_time, figure_bytes
+from spectrakan.report.figures.side_by_side import fields_side_by_side
 from spectrakan.storage import write_text_atomically
 from spectrakan.training import Run, train
 
@@ -48,6 +50,7 @@ STORY = (
     "Each model saw one frame of depth and velocity and learned to give the next. Here it starts from the first "
     "frame of {count} droplets it has never seen and is fed its own answers."
 )
+COLUMNS = ("model", "parameters", "seconds", "relative L2", "RMSE", "largest error")
 FRAMES = 33
 """The input and the frames that the task scores."""
 
@@ -80,23 +83,25 @@ def demo_page(runs: dict[str, Run], unseen: Trajectories) -> str:
     """Scores, fields at the last scored time, and errors against time, on droplets that no run has seen."""
     ahead = len(unseen.times) - 1
     scores = {name: evaluate(run.model, unseen, horizon=ahead) for name, run in runs.items()}
-    rows = [["model", "parameters", "seconds", "relative L2", "RMSE", "largest error"]]
-    rows += [_row(name, run, scores[name]["metrics"]) for name, run in runs.items()]
+    rows = [_row(name, run, scores[name]["metrics"]) for name, run in runs.items()]
     first = next(iter(scores.values()))
     curves = {name: each["metrics_per_frame"]["relative_l2"] for name, each in scores.items()}
-    pictures = [Picture(error_against_time(first["times"], curves, "relative L2"), "Error against time")]
-    pictures += [_fields(name, run, unseen) for name, run in runs.items()]
+    growth = figure_bytes(error_against_time(first["times"], curves, "relative L2"))
+    pictures = [
+        Picture(growth, "Error against time", "One curve a model: relative L2 error of the rollout at each time."),
+        *(_fields(name, run, unseen) for name, run in runs.items()),
+    ]
     return page(
         "A droplet falls",
-        [STORY.format(count=unseen.num_samples)],
-        rows,
-        pictures,
+        [Paragraph(STORY.format(count=unseen.num_samples))],
+        [Section("Scores", [DataTable(COLUMNS, rows)]), Section("Pictures", pictures)],
     )
 
 
-def _row(name: str, run: Run, metrics: dict[str, Any]) -> list[str]:
-    numbers = [f"{metrics[key]:.4f}" for key in ("relative_l2", "rmse", "max_error")]
-    return [name, str(run.record["parameters"]), f"{run.record['train_seconds']:.0f}", *numbers]
+def _row(name: str, run: Run, metrics: dict[str, Any]) -> list[Entry]:
+    parameters, seconds = run.record["parameters"], run.record["train_seconds"]
+    numbers = [Entry(f"{metrics[key]:.4f}", metrics[key]) for key in ("relative_l2", "rmse", "max_error")]
+    return [Entry(name), Entry(f"{parameters:,}", parameters), Entry(f"{seconds:.0f}", seconds), *numbers]
 
 
 def _fields(name: str, run: Run, unseen: Trajectories) -> Picture:
@@ -110,4 +115,5 @@ def _fields(name: str, run: Run, unseen: Trajectories) -> Picture:
         own_scale=("input",),
     )
     field = unseen.fields[0].name
-    return Picture(drawn, f"{name}: {field} at t = {unseen.times[0]:g} and at t = {unseen.times[-1]:g}")
+    caption = f"{name}: {field} at t = {unseen.times[0]:g} and at t = {unseen.times[-1]:g}"
+    return Picture(figure_bytes(drawn), caption, f"Four maps: input, truth, prediction and error. {caption}")

@@ -1,45 +1,73 @@
-"""One HTML page that needs nothing else: text, a table and pictures inside the file."""
+"""One HTML page that needs nothing else: style, script, tables and pictures are inside the file."""
 
 from __future__ import annotations
 
-import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 
-STYLE = (
-    "body{font-family:sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}"
-    "table{border-collapse:collapse}td,th{padding:.25rem .8rem;text-align:right;border-bottom:1px solid #ddd}"
-    "td:first-child,th:first-child{text-align:left}img{max-width:100%}figcaption{color:#555}figure{margin:1.5rem 0}"
-)
+from spectrakan.errors import ConfigError
+from spectrakan.report.elements import Element, as_html
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture and what it shows."""
+class Section:
+    """A part of a page under its own title; a `short` one stands in the navigation."""
 
-    png: bytes
-    caption: str
+    title: str
+    elements: Sequence[Element]
+    short: str = ""
+    level: int = 2
+    """2 for a chapter, 3 for a part of one; only chapters are in the navigation."""
+
+    @property
+    def anchor(self) -> str:
+        """What a link to the section ends with.
+
+        >>> Section("Main table: RMSE", []).anchor
+        'main-table-rmse'
+        """
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
-def page(title: str, paragraphs: Sequence[str], table: Sequence[Sequence[str]], pictures: Sequence[Picture]) -> str:
-    """The page as text; the first row of the table is its head. All words are escaped.
+def page(title: str, lead: Sequence[Element], sections: Sequence[Section], footer: str = "") -> str:
+    """The page as text: title, `lead`, navigation, sections. All words are escaped.
 
-    >>> "&lt;b&gt;" in page("a <b>", [], [["model"]], [])
+    >>> "a &lt;b&gt;" in page("a <b>", [], [])
     True
     """
-    parts = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(text)}</p>" for text in paragraphs)]
-    if table:
-        rows = [_row(table[0], "th"), *(_row(row, "td") for row in table[1:])]
-        parts.append(f"<table>{''.join(rows)}</table>")
-    for picture in pictures:
-        source = base64.b64encode(picture.png).decode()
-        caption = escape(picture.caption)
-        image = f'<img alt="{caption}" src="data:image/png;base64,{source}">'
-        parts.append(f"<figure>{image}<figcaption>{caption}</figcaption></figure>")
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    anchors = [section.anchor for section in sections]
+    if twice := {anchor for anchor in anchors if anchors.count(anchor) > 1}:
+        raise ConfigError(f"sections need titles of their own, these come twice: {', '.join(sorted(twice))}")
+    chapters = [section for section in sections if section.level == 2]
+    links = "".join(
+        f'<li><a href="#{section.anchor}">{escape(section.short or section.title)}</a></li>' for section in chapters
+    )
+    navigation = f'<nav aria-label="Sections"><ul>{links}</ul></nav>' if len(chapters) > 1 else ""
+    body = (
+        f'<a class="skip" href="#content">Skip to the content</a>'
+        f"<header><h1>{escape(title)}</h1>{_html(lead)}</header>{navigation}"
+        f'<main id="content">{"".join(_section(section) for section in sections)}</main>'
+        f"{f'<footer><p>{escape(footer)}</p></footer>' if footer else ''}"
+        f"<script>{_resource('page.js')}</script>"
+    )
+    head = (
+        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_resource('page.css')}</style>"
+    )
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
-def _row(cells: Sequence[str], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+def _section(section: Section) -> str:
+    heading = f"<h{section.level}>{escape(section.title)}</h{section.level}>"
+    return f'<section id="{section.anchor}">{heading}{_html(section.elements)}</section>'
+
+
+def _html(elements: Sequence[Element]) -> str:
+    return "".join(as_html(element) for element in elements)
+
+
+def _resource(name: str) -> str:
+    return files("spectrakan.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,70 @@
+"""Figures as files: the right formats, the same bytes for the same numbers, the user's settings untouched."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pytest
+from figure_reading import overlapping
+from figure_samples import sample_2d
+
+from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.report.figures import error_against_time, field_maps, figure_bytes, save_figure
+from spectrakan.report.figures.side_by_side import fields_side_by_side
+
+
+@pytest.mark.parametrize(("kind", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_each_format_is_what_it_says_and_repeats_itself(tmp_path, kind, begin):
+    save_figure(field_maps(sample_2d()), tmp_path / f"a.{kind}")
+    written = (tmp_path / f"a.{kind}").read_bytes()
+    assert written.startswith(begin)
+    assert figure_bytes(field_maps(sample_2d()), kind) == written
+    assert figure_bytes(field_maps(sample_2d(models=1)), kind) != written
+
+
+def test_words_in_svg_stay_words():
+    text = figure_bytes(error_against_time([1, 2], {"fno": [1, 2]}, "relative L2"), "svg").decode()
+    assert ">FNO</text>" in text
+    assert ">relative L2</text>" in text
+
+
+def test_other_formats_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="png, svg, pdf, got 'gif'"):
+        save_figure(field_maps(sample_2d()), tmp_path / "a.gif")
+
+
+def test_figures_look_the_same_whatever_the_user_has_set():
+    expected = figure_bytes(error_against_time([1, 2], {"fno": [1, 2]}, "error"))
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "text.usetex": False}):
+        before = {name: matplotlib.rcParams[name] for name in ("font.size", "axes.facecolor", "font.family")}
+        assert figure_bytes(error_against_time([1, 2], {"fno": [1, 2]}, "error")) == expected
+        assert {name: matplotlib.rcParams[name] for name in before} == before
+
+
+def test_fields_beside_each_other_share_a_scale():
+    field = np.arange(6.0).reshape(2, 3)
+    columns = {"truth": field, "prediction": field + 1, "error": np.full((2, 3), -4.0), "input": field * 9}
+    figure = fields_side_by_side(columns, error_columns=("error",), own_scale=("input",))
+    images = {axes.get_title(): axes.images[0] for axes in figure.axes if axes.images}
+    assert {name: image.get_clim() for name, image in images.items()} == {
+        "truth": (0.0, 6.0),
+        "prediction": (0.0, 6.0),
+        "error": (-4.0, 4.0),
+        "input": (0.0, 45.0),
+    }
+    assert np.array_equal(images["truth"].get_array(), field.T), "the first axis runs to the right"
+
+
+def test_fields_of_different_shapes_are_refused():
+    with pytest.raises(ShapeError, match="one shape"):
+        fields_side_by_side({"a": np.zeros((4, 4)), "b": np.zeros((5, 5))})
+
+
+def test_words_over_words_would_be_seen():
+    figure = error_against_time([1, 2], {"fno": [1, 2]}, "error")
+    assert overlapping(figure) == []
+    figure.text(0.5, 0.5, "one")
+    figure.text(0.505, 0.5, "other")
+    figure.text(0.99, 0.1, "outside")
+    assert ("one", "other") in overlapping(figure)
+    assert ("outside", "the figure's edge") in overlapping(figure)
