@@ -28,7 +28,7 @@ import math
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 Basis = Literal["fourier", "cosine", "sine", "extended"]
@@ -100,13 +100,24 @@ def signed_matrices(
     them: after the first axis a field is complex, and both signs of k count.
     """
     negative = count - 1 if negative is None else negative
+    orders = signed_orders(count, negative)
     half = frequencies(basis, max(count, negative + 1)).to(centres)
-    order = torch.cat([half[:count], -half[1 : negative + 1].flip(0)])
+    order = half[orders.abs()] * orders.sign()
     angle = 2 * math.pi * order[:, None] * centres
     real, imaginary = angle.cos(), angle.sin()
     waves = torch.cat([torch.cat([real, imaginary], dim=1), torch.cat([-imaginary, real], dim=1)])
     share = widths / EXTENDED_LENGTH if basis == "extended" else widths
     return waves * torch.cat([share, share]), waves.T
+
+
+def signed_orders(count: int, negative: int | None = None) -> Int[Tensor, " modes"]:
+    """The orders 0, 1, .., count - 1, -negative, .., -1; `negative` is count - 1 unless given.
+
+    >>> signed_orders(3).tolist()
+    [0, 1, 2, -2, -1]
+    """
+    negative = count - 1 if negative is None else negative
+    return torch.cat([torch.arange(count), torch.arange(-negative, 0)])
 
 
 def _amplitude(order: Tensor) -> Tensor:
