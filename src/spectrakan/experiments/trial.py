@@ -163,8 +163,12 @@ def _horizon(model: Operator, task: str, frames: int) -> int | None:
 
 def _counted(provenance: dict[str, Any]) -> dict[str, Any]:
     """The provenance with sizes of the parts in place of their indices, which follow from the settings."""
-    return {**provenance, "split": {part: len(samples) for part, samples in provenance["split"].items()}}
+    return {**provenance, "split": {part: _count(samples) for part, samples in provenance["split"].items()}}
 
 
 def _kept(scores: dict[str, Any]) -> dict[str, Any]:
     return {key: scores[key] for key in KEPT}
+
+
+def _count(samples: Any) -> Any:
+    return len(samples) if isinstance(samples, list) else samples
