@@ -16,7 +16,7 @@ from spectrakan.cli.progress import progress_bar
 from spectrakan.data.generate import generate
 from spectrakan.data.write import write_dataset
 from spectrakan.evaluation import evaluate
-from spectrakan.evaluation.evaluate import predict_frames
+from spectrakan.evaluation.batches import predict_frames
 from spectrakan.fields import Trajectories
 from spectrakan.report import Picture, error_against_time, fields_side_by_side, page
 from spectrakan.storage import write_text_atomically

@@ -12,8 +12,8 @@ from spectrakan.data.catalog import TASKS
 from spectrakan.data.progress import Progress
 from spectrakan.data.regenerate import regenerate
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import predict_frames as predict_frames
 from spectrakan.evaluation.batches import predicted_batches
+from spectrakan.evaluation.share import ALONE, Share
 from spectrakan.fields import Array, Grid, Trajectories
 from spectrakan.metrics import MetricAccumulator
 from spectrakan.models.operator import Operator
@@ -40,20 +40,26 @@ def evaluate(
     samples: Sequence[int] | None = None,
     batch_size: int = 16,
     convention: str = "exact",
+    share: Share = ALONE,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Score rollouts from the first window of each trajectory, on the grid of the data or on another.
 
     `resolution` is cells along the longest axis: generated samples are solved anew on that grid, others can only
     be averaged onto a coarser one. `horizon` is frames to predict, by default those of the task; where the task
-    names times to score, only those count. `samples` restricts to some trajectories. The answer has `metrics`,
+    names times to score, only those count. `samples` restricts to some trajectories. With a `share` this process
+    scores its part of them, and all processes get the scores of all. The answer has `metrics`,
     `metrics_per_field`, `metrics_per_frame`, `times`, `horizon`, `resolution`, `num_samples`, `task`, `model`, and
     `data`, which says whether fields are as `given`, `solved` or `averaged`.
     """
     data, source = brought_to(trajectories, resolution)
     chosen = list(range(data.num_samples)) if samples is None else list(samples)
     scored = scored_frames(data, model.signature.history, horizon)
-    scores = accumulate(model, data, chosen, scored, batch_size=batch_size, convention=convention)
-    return summary(model, data, scored, scores) | {"data": source}
+    # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
+    mine = share.part(len(chosen), batch_size if convention == "pdebench" else 1)
+    part = chosen[mine.start : mine.stop]
+    scores = accumulate(model, data, part, scored, batch_size=batch_size, convention=convention, progress=progress)
+    return summary(model, data, scored, share.join(scores, data.grid)) | {"data": source}
 
 
 def accumulate(
