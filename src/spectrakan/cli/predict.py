@@ -15,7 +15,7 @@ from spectrakan.data.catalog import TASKS
 from spectrakan.data.load import load_dataset
 from spectrakan.data.write import WRITERS, write_dataset
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.evaluation.evaluate import predict_frames
+from spectrakan.evaluation.batches import predict_frames
 from spectrakan.fields import FieldSpec, Trajectories
 from spectrakan.models import from_pretrained
 from spectrakan.models.operator import Operator

@@ -12,7 +12,6 @@ from spectrakan.data.catalog import TASKS
 from spectrakan.data.progress import Progress
 from spectrakan.data.regenerate import regenerate
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import predict_frames as predict_frames
 from spectrakan.evaluation.batches import predicted_batches
 from spectrakan.evaluation.share import ALONE, Share
 from spectrakan.fields import Array, Grid, Trajectories
@@ -42,6 +41,7 @@ def evaluate(
     batch_size: int = 16,
     convention: str = "exact",
     share: Share = ALONE,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Score rollouts from the first window of each trajectory, on the grid of the data or on another.
 
@@ -58,7 +58,7 @@ def evaluate(
     # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
     mine = share.part(len(chosen), batch_size if convention == "pdebench" else 1)
     part = chosen[mine.start : mine.stop]
-    scores = accumulate(model, data, part, scored, batch_size=batch_size, convention=convention)
+    scores = accumulate(model, data, part, scored, batch_size=batch_size, convention=convention, progress=progress)
     return summary(model, data, scored, share.join(scores, data.grid)) | {"data": source}
 
 
