@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
-from spectrakan.experiments.longer import stability
+from spectrakan.experiments.longer import long_rollout
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories
 from spectrakan.models.operator import Operator
 
@@ -34,20 +33,20 @@ def waves() -> Trajectories:
 
 
 def test_errors_grow_as_the_factors_say(waves: Trajectories):
-    found = stability(Multiply(0.99), waves, horizon=2, batch_size=2)
+    found = long_rollout(Multiply(0.99), waves, horizon=2)
     expected = [(0.99 / 0.9) ** step - 1 for step in range(1, 11)]
     assert found["relative_l2"] == pytest.approx(expected, rel=1e-4)
     assert found["growth"] == pytest.approx(expected[-1] / expected[1], rel=1e-4)
     assert (found["blown_up"], found["num_samples"], found["horizon"]) == (0, 3, 10)
 
 
-@pytest.mark.parametrize("factor", [3.0, float("nan")])
+@pytest.mark.parametrize("factor", [4.0, float("nan")])
 def test_what_leaves_all_bounds_has_blown_up(waves: Trajectories, factor: float):
-    found = stability(Multiply(factor), waves, horizon=2)
+    found = long_rollout(Multiply(factor), waves, horizon=2)
     assert found["blown_up"] == 3
 
 
 def test_the_exact_operator_makes_no_error(waves: Trajectories):
-    found = stability(Multiply(0.9), waves, horizon=2)
+    found = long_rollout(Multiply(0.9), waves, horizon=2)
     assert max(found["relative_l2"]) < 1e-5
-    assert torch.isfinite(torch.tensor(found["growth"]))
+    assert found["blown_up"] == 0
