@@ -156,6 +156,8 @@ def _make(wanted: SampleSet) -> Trajectories:
         inputs=inputs,
         times=lazy.times[::stride],
         fields=tuple(lazy.fields[index] for index in kept),
+        # Who solves them anew from their origin would get frames or fields that were dropped here.
+        origin=lazy.origin if stride == 1 and not case.fields else {},
     )
 
 

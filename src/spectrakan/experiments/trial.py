@@ -17,7 +17,7 @@ from spectrakan.evaluation.evaluate import evaluate
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell, comparable, run_settings
 from spectrakan.experiments.datasets import Datasets, Scored
-from spectrakan.experiments.longer import stability
+from spectrakan.experiments.longer import long_rollout
 from spectrakan.experiments.scales import Case, scale_named
 from spectrakan.models.operator import Operator
 from spectrakan.runs import RunFolder, make_record, read_log
@@ -142,7 +142,7 @@ def _tested(model: Operator, cell: Cell, case: Case, datasets: Datasets, details
         }
     if model.signature.evolves and case.long_samples:
         longer = datasets.test(cell.case, reader, longer=True)
-        details["stability"] = stability(model, longer.trajectories, horizon or 1)
+        details["stability"] = long_rollout(model, longer.trajectories, horizon or 1)
     return scores
 
 
