@@ -15,7 +15,7 @@ from spectrakan.models.operator import Operator
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.embedding import channels_first
-from spectrakan.nn.kan import KAN, KANLayer
+from spectrakan.nn.kan import KAN
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.nn.token import GlobalToken
 
@@ -38,11 +38,6 @@ def token_kan(model: Operator) -> KAN:
     raise ConfigError(
         f"expected a model with a KAN token (spectrakan with token='kan'), got '{model.name}' without one"
     )
-
-
-def kan_layers(kan: KAN) -> list[KANLayer]:
-    """The layers of a KAN, first to last."""
-    return [layer for layer in kan.layers if isinstance(layer, KANLayer)]
 
 
 def modulation_layer(model: Operator) -> GlobalModulation:
