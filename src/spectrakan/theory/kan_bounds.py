@@ -11,7 +11,7 @@ Signs that cancel between layers stay in M, and the smaller the box the smaller 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -75,10 +75,10 @@ def box_bound(kan: KAN, low: Tensor, high: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def box_image(kan: KAN, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """A box that holds all values over boxes of inputs: `(batch, in)` -> `(batch, out)`, float64."""
+def box_image(layers: Sequence[KANLayer], low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """A box that holds all values behind layers over boxes of inputs: `(batch, in)` -> `(batch, out)`, float64."""
     low, high = low.double().T, high.double().T
-    for layer in layers_of(kan):
+    for layer in layers:
         least, most = enclose(edge_pieces(layer), low, high, 0)
         low, high = least.sum(1), most.sum(1)
     return low.T, high.T
