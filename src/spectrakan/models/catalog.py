@@ -51,7 +51,7 @@ _DARCY_TRANSOLVER: dict[str, Any] = {
 }
 _SMALL_DEEPOKAN = {"num_centres": 8}
 _SMALL_CVIT = {"width": 64, "num_layers": 2, "num_heads": 4, "decoder_width": 64, "decoder_heads": 4}
-_SMALL_LATTICE = {"latent_cells": 16, "latent_width": 32, "sharpness": 400.0}
+_SMALL_LATTICE = {"patch": 8, "cells": 64, "latent_cells": 16, "latent_width": 32, "sharpness": 400.0}
 _SMALL_DEEPONET = {"width": 64, "num_features": 64}
 _PAPER_TRUNK: dict[str, Any] = {
     "block": "plain",
