@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 from pathlib import Path
@@ -249,8 +250,10 @@ def test_scores_at_other_resolutions_and_horizons():
     assert (coarse["resolution"], coarse["horizon"], coarse["num_samples"]) == ([16], 4, 2)
     assert len(coarse["metrics_per_frame"]["rmse"]) == 4
     assert coarse["times"] == pytest.approx(data.times[1:5])
+    finer = evaluate(run.model, data, resolution=64, horizon=4)
+    assert (finer["resolution"], finer["data"]) == ([64], "solved")
     with pytest.raises(ConfigError, match="coarser grids only"):
-        evaluate(run.model, data, resolution=64)
+        evaluate(run.model, dataclasses.replace(data, origin={}), resolution=64)
     with pytest.raises(ConfigError, match="a horizon of 1 to 100"):
         evaluate(run.model, data, horizon=101)
     with pytest.raises(ShapeError, match="fields on 1 axes"):

@@ -73,7 +73,8 @@ def require_ability(model: Operator, resolution: int, trained_at: int, *, any_mo
     raise ConfigError(
         f"{model.name} cannot be scored zero-shot at {resolution}: it reads {facts.reads}, so the weights it learned "
         f"at {trained_at} cells are another operator there; train it at {resolution}, choose a model that "
-        "`spectrakan models` lists as the same operator on other grids, or run it all the same with any_model=True (`--any-model`)"
+        "`spectrakan models` lists as the same operator on other grids, or run it all the same with any_model=True "
+        "(`--any-model`)"
     )
 
 
