@@ -7,6 +7,7 @@ from spectrakan.evaluation import evaluate
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories, Window
 from spectrakan.models import build_model, from_pretrained
 from spectrakan.rollout import rollout
+from spectrakan.theory import certify
 from spectrakan.training import resume, train
 
 __version__ = "0.1.0"
@@ -19,6 +20,7 @@ __all__ = [
     "Window",
     "__version__",
     "build_model",
+    "certify",
     "errors",
     "evaluate",
     "from_pretrained",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class Checkpoint:
 
     `weights` of the model, `average` their moving average (empty without one), `optimizer` as torch's
     `state_dict()`, `random` the states of random number generators, `position` plain facts: step, epoch,
-    batch, best score.
+    batch, best score. `good` is an earlier state, to which training goes back if its numbers spoil.
     """
 
     model: Mapping[str, Any]
@@ -38,10 +38,40 @@ class Checkpoint:
     position: Mapping[str, Any]
     average: Tensors = field(default_factory=dict)
     random: Tensors = field(default_factory=dict)
+    good: Checkpoint | None = None
+
+
+TENSORS = ("weights", "average", "optimizer", "random")
+DOCUMENTS = ("optimizer", "position")
+GOOD = "good_"
+"""What the names of the earlier state's parts begin with."""
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint in one step; if that fails, `RunError` says why and the old one stands."""
+    parts = _parts(checkpoint, "")
+    earlier = Bundle({}, {}) if checkpoint.good is None else _parts(checkpoint.good, GOOD)
+    documents = {"model": checkpoint.model, **parts.documents, **earlier.documents}
+    _save(folder, Bundle(tensors={**parts.tensors, **earlier.tensors}, documents=documents))
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint, every byte of it checked; anything else raises `DataFormatError`."""
+    bundle = load_bundle(folder)
+    present = bundle.tensors.keys() | bundle.documents.keys()
+    earlier = any(name.startswith(GOOD) for name in present)
+    missing = {"model"} - bundle.documents.keys()
+    for prefix in ("", GOOD) if earlier else ("",):
+        missing |= {prefix + name for name in TENSORS} - bundle.tensors.keys()
+        missing |= {prefix + name for name in DOCUMENTS} - bundle.documents.keys()
+    if missing:
+        raise DataFormatError(f"'{folder}' is no training checkpoint: missing {', '.join(sorted(missing))}")
+    good = _from_parts(bundle, GOOD, folder) if earlier else None
+    return replace(_from_parts(bundle, "", folder), good=good)
+
+
+def _parts(checkpoint: Checkpoint, prefix: str) -> Bundle:
+    """A state as named tensors and documents; the model is described once for all states."""
     moments, numbers = _flatten(checkpoint.optimizer)
     tensors = {
         "weights": checkpoint.weights,
@@ -49,25 +79,22 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "optimizer": moments,
         "random": checkpoint.random,
     }
-    documents = {"model": checkpoint.model, "optimizer": numbers, "position": checkpoint.position}
-    _save(folder, Bundle(tensors=tensors, documents=documents))
+    documents = {"optimizer": numbers, "position": checkpoint.position}
+    return Bundle(
+        tensors={prefix + name: tensor for name, tensor in tensors.items()},
+        documents={prefix + name: document for name, document in documents.items()},
+    )
 
 
-def load_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint, every byte of it checked; anything else raises `DataFormatError`."""
-    bundle = load_bundle(folder)
+def _from_parts(bundle: Bundle, prefix: str, folder: Path) -> Checkpoint:
     tensors, documents = bundle.tensors, bundle.documents
-    missing = {"weights", "average", "optimizer", "random"} - tensors.keys()
-    missing |= {"model", "optimizer", "position"} - documents.keys()
-    if missing:
-        raise DataFormatError(f"'{folder}' is no training checkpoint: missing {', '.join(sorted(missing))}")
     return Checkpoint(
         model=documents["model"],
-        weights=tensors["weights"],
-        average=tensors["average"],
-        optimizer=_unflatten(tensors["optimizer"], documents["optimizer"], folder),
-        random=tensors["random"],
-        position=documents["position"],
+        weights=tensors[prefix + "weights"],
+        average=tensors[prefix + "average"],
+        optimizer=_unflatten(tensors[prefix + "optimizer"], documents[prefix + "optimizer"], folder),
+        random=tensors[prefix + "random"],
+        position=documents[prefix + "position"],
     )
 
 

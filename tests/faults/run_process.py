@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -40,6 +41,7 @@ for line in sys.stdin:
         for number, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         os.chdir(order["folder"])
+        os.environ.update(order["environment"])
         if order["file_bytes"]:
             resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_bytes"], order["file_bytes"]))
         if order["more_memory"]:
@@ -113,7 +115,13 @@ class Launcher:
         self.server.stdin.flush()
         return int(self.server.stdout.readline())
 
-    def start(self, *arguments: object, file_bytes: int = 0, more_memory: int = 0) -> Process:
+    def start(
+        self,
+        *arguments: object,
+        file_bytes: int = 0,
+        more_memory: int = 0,
+        environment: dict[str, str] | None = None,
+    ) -> Process:
         """Start a command, with at most so many bytes a file or more bytes of memory, if given."""
         self.count += 1
         out, err = self.folder / f"{self.count}.out", self.folder / f"{self.count}.err"
@@ -124,8 +132,20 @@ class Launcher:
             "err": str(err),
             "file_bytes": file_bytes,
             "more_memory": more_memory,
+            "environment": environment or {},
         }
         return Process(self, self.ask(order), out, err)
+
+    def start_group(self, *arguments: object, processes: int = 2) -> list[Process]:
+        """Start a command in several processes that find each other as torchrun's do."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        common = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return [
+            self.start(*arguments, environment={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+            for rank in range(processes)
+        ]
 
     def run(self, *arguments: object, **limits: int) -> tuple[int, str]:
         """Run a command to its end: exit code and stderr."""

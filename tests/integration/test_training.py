@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 from pathlib import Path
@@ -153,6 +154,31 @@ def test_a_spoilt_step_is_not_taken_and_training_goes_on_at_half_the_rate(failin
     assert all(bool(tensor.isfinite().all()) for tensor in run.model.state_dict().values())
 
 
+@pytest.mark.parametrize("cut", [3, 4])
+def test_a_resumed_run_recovers_as_an_undisturbed_one(failing, tmp_path, monkeypatch, cut):
+    """The third step of epoch 1 fails twice; the run is cut after one or two good steps of that epoch."""
+    failing({6: float("nan"), 9: float("nan")})
+    choices = [*TINY, "training.average=0.9", "training.noise=0.1"]
+    told = []
+    train("darcy2d", overrides=choices, output=tmp_path / "whole", listeners=[told.append])
+    assert [event.step for event in told if isinstance(event, Recovered)] == [5, 5]
+    monkeypatch.setattr(Failing, "calls", 0)
+
+    def interrupt(event):
+        if isinstance(event, StepTaken) and event.step == cut:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Stopped):
+        train("darcy2d", overrides=choices, output=tmp_path / "cut", listeners=[interrupt])
+    assert load_checkpoint(tmp_path / "cut/checkpoints/last").good.position["step"] == 3
+    again = []
+    resume(tmp_path / "cut", listeners=[again.append])
+    assert [event.step for event in again if isinstance(event, Recovered)] == [5, 5]
+    assert [event.step for event in again if isinstance(event, StepTaken)][-6:] == [4, 5, 6, 7, 8, 9]
+    for name in ("last", "best"):
+        assert same_bytes(tmp_path / "whole/checkpoints" / name, tmp_path / "cut/checkpoints" / name)
+
+
 def _events(failing):
     failing({})
     told = []
@@ -224,8 +250,10 @@ def test_scores_at_other_resolutions_and_horizons():
     assert (coarse["resolution"], coarse["horizon"], coarse["num_samples"]) == ([16], 4, 2)
     assert len(coarse["metrics_per_frame"]["rmse"]) == 4
     assert coarse["times"] == pytest.approx(data.times[1:5])
+    finer = evaluate(run.model, data, resolution=64, horizon=4)
+    assert (finer["resolution"], finer["data"]) == ([64], "solved")
     with pytest.raises(ConfigError, match="coarser grids only"):
-        evaluate(run.model, data, resolution=64)
+        evaluate(run.model, dataclasses.replace(data, origin={}), resolution=64)
     with pytest.raises(ConfigError, match="a horizon of 1 to 100"):
         evaluate(run.model, data, horizon=101)
     with pytest.raises(ShapeError, match="fields on 1 axes"):

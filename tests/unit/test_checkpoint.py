@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
@@ -55,6 +56,21 @@ def test_everything_comes_back_bit_for_bit_and_the_optimizer_goes_on(tmp_path):
         one(x).square().mean().backward()
         its.step()
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+
+
+def test_an_earlier_state_is_kept_beside_the_present_one(tmp_path):
+    early, late = checkpoint_of(*trained(1)), checkpoint_of(*trained(2))
+    save_checkpoint(tmp_path / "last", replace(late, good=early))
+    found = load_checkpoint(tmp_path / "last")
+    assert found.good is not None
+    for one, other in ((found, late), (found.good, early)):
+        assert all(torch.equal(one.weights[key], value) for key, value in other.weights.items())
+        assert one.optimizer["state"][0]["step"] == other.optimizer["state"][0]["step"]
+    assert found.optimizer["state"][0]["step"] != found.good.optimizer["state"][0]["step"]
+    assert found.good.good is None
+    # Nothing is left behind by the next checkpoint, which has no earlier state.
+    save_checkpoint(tmp_path / "last", late)
+    assert load_checkpoint(tmp_path / "last").good is None
 
 
 def test_the_same_state_gives_the_same_bytes(tmp_path):

@@ -16,7 +16,7 @@ from spectrakan.cli.progress import progress_bar
 from spectrakan.data.generate import generate
 from spectrakan.data.write import write_dataset
 from spectrakan.evaluation import evaluate
-from spectrakan.evaluation.evaluate import predict_frames
+from spectrakan.evaluation.batches import predict_frames
 from spectrakan.fields import Trajectories
 from spectrakan.report import DataTable, Entry, Paragraph, Picture, Section, page
 from spectrakan.report.figures import error_against_time, figure_bytes

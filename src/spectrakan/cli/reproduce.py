@@ -15,6 +15,7 @@ from spectrakan.experiments.campaign import Outcome, Stage, run_stages, sort_out
 from spectrakan.experiments.catalog import stages_of
 from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.document import results_page
+from spectrakan.experiments.estimate import Estimator, span
 from spectrakan.experiments.figures import PLANS, draw_figures
 from spectrakan.experiments.scales import scale_named
 from spectrakan.storage import write_text_atomically
@@ -46,7 +47,9 @@ def reproduce(
     docs: Annotated[
         Path | None, typer.Option(help="Page to write from all records, such as docs/results.md.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing; run nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what is missing and its cost; run nothing.")
+    ] = False,
 ) -> None:
     """Run the cells of the paper's tables that have no record yet; stop it and start it again as you like.
 
@@ -100,14 +103,18 @@ def _only(stage: Stage, cases: list[str] | None, models: list[str] | None, seeds
 
 
 def _list(stages: list[Stage], archive: Archive) -> None:
-    outcome, count = Outcome(), 0
+    """Missing cells with what they would cost, measured on this machine."""
+    outcome, estimator, costs = Outcome(), Estimator(), dict[Cell, float]()
     for stage in stages:
         sorted_out, missing = sort_out(stage(archive), archive)
         outcome.add(sorted_out)
-        count += len(missing)
         for cell in missing:
-            print(f"missing  {cell.table} {cell.name}")
-    print(f"{count} cells missing, {outcome}; later stages follow from the records of earlier ones")
+            if cell not in costs:
+                costs[cell] = estimator.seconds(cell)
+                print(f"missing  {cell.table} {cell.name}  about {span(costs[cell])}", flush=True)
+    total = span(sum(costs.values()))
+    print(f"{len(costs)} cells missing, {outcome}; about {total} on one core of this machine, from measured steps")
+    print("Cells that follow from records still missing, such as seeds of the strongest baselines, are not counted.")
 
 
 def _tell(text: str) -> None:

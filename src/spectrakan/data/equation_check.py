@@ -7,7 +7,7 @@ apart. The unexplained change starts the task's solver from a stored frame and c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -65,7 +65,7 @@ def check_equation(trajectories: Trajectories) -> EquationCheck:
     equation = None if known is None else known.equation
     if equation is None:
         return _none("the equation of these data is not known")
-    if reason := _misfit(equation, trajectories):
+    if reason := equation_misfit(equation, trajectories):
         return _none(reason)
     samples = np.unique(np.linspace(0, trajectories.num_samples - 1, SAMPLES_CHECKED).astype(int)).tolist()
     found: dict[str, npt.NDArray[np.float64]] = {}
@@ -90,7 +90,8 @@ def _check_sample(
     equation: Equation, trajectories: Trajectories, sample: int, choices: Mapping[str, Any]
 ) -> tuple[float, float]:
     """Residual and unexplained change of one sample; NaN where there is none."""
-    parameters = _parameters(equation, trajectories, sample, choices)
+    conditions = () if trajectories.params is None else trajectories.params[sample].tolist()
+    parameters = equation_parameters(equation, trajectories, conditions, choices)
     values = _read(trajectories.values, sample)
     inputs = None if trajectories.inputs is None else _read(trajectories.inputs, sample)
     times = trajectories.times.tolist()
@@ -118,20 +119,21 @@ def _unexplained(equation: Equation, frames: Tensor, times: list[float], paramet
     return float(np.median(shares)) if shares else float("nan")
 
 
-def _parameters(equation: Equation, trajectories: Trajectories, sample: int, choices: Mapping[str, Any]) -> Any:
-    """The equation's parameters as far as the set tells them."""
+def equation_parameters(
+    equation: Equation, trajectories: Trajectories, conditions: Sequence[float], choices: Mapping[str, Any]
+) -> Any:
+    """The equation's parameters as far as the set tells them; `conditions` are those of one sample, `choices` win."""
     numbers: dict[str, Any] = dict(trajectories.constants)
     if trajectories.grid.boundary:
         numbers["boundary"] = trajectories.grid.boundary[0]
-    if trajectories.params is not None:
-        numbers |= dict(zip(trajectories.param_names, trajectories.params[sample].tolist(), strict=True))
+    numbers |= dict(zip(trajectories.param_names, conditions, strict=True))
     names = {entry.name for entry in fields(equation.parameters)}
     known = {name: number for name, number in numbers.items() if name in names}
     return build_settings(equation.parameters, known | dict(choices), where=equation.name)
 
 
-def _misfit(equation: Equation, trajectories: Trajectories) -> str:
-    """Why the equation cannot be checked; empty where it can."""
+def equation_misfit(equation: Equation, trajectories: Trajectories) -> str:
+    """Why a set cannot be put into the equation; empty where it can."""
     have = [spec.name for spec in (*trajectories.input_fields, *trajectories.fields)]
     want = [spec.name for spec in (*equation.input_fields, *equation.fields)]
     if have != want:

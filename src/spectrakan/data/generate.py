@@ -71,12 +71,28 @@ def generate_lazily(
     progress: Progress | None = None,
 ) -> Trajectories:
     """The same samples as `generate`, each solved for when it is read: what a writer of large files needs."""
+    choices = dict(params or {}) | ({} if family is None else {"family": family})
+    recipe = recipe_for(task, num_samples, resolution, seed, frames=frames, params=choices)
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in choices.items()}
+    return _trajectories(recipe, num_samples, progress, {"seed": seed, "params": plain})
+
+
+def recipe_for(
+    task: str,
+    num_samples: int,
+    resolution: int | Sequence[int] | None,
+    seed: int,
+    *,
+    frames: int | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> Recipe:
+    """What `generate` follows when it is given these arguments, checked."""
     equation = equation_of(task)
     if num_samples < 1 or seed < 0:
         raise ConfigError(f"num_samples must be at least 1 and seed at least 0, got {num_samples} and {seed}")
-    choices = dict(params or {}) | ({} if family is None else {"family": family})
+    choices = dict(params or {})
     ranges = _take_ranges(equation, choices)
-    recipe = Recipe(
+    return Recipe(
         equation=equation,
         parameters=build_settings(equation.parameters, choices, where=task),
         resolution=_resolution(equation, resolution),
@@ -85,7 +101,6 @@ def generate_lazily(
         varied_names=tuple(ranges),
         varied=_draw_ranges(ranges, num_samples, seed),
     )
-    return _trajectories(recipe, num_samples, progress)
 
 
 def solve(task: str, initial: Tensor | npt.NDArray[Any], times: Sequence[float], **params: Any) -> Tensor:
@@ -115,7 +130,9 @@ def solve(task: str, initial: Tensor | npt.NDArray[Any], times: Sequence[float],
     return equation.solve(start, instants, parameters)
 
 
-def _trajectories(recipe: Recipe, num_samples: int, progress: Progress | None) -> Trajectories:
+def _trajectories(
+    recipe: Recipe, num_samples: int, progress: Progress | None, origin: Mapping[str, Any]
+) -> Trajectories:
     equation = recipe.equation
     space = recipe.resolution
     shape = (num_samples, len(recipe.times), *space, len(equation.fields))
@@ -136,6 +153,7 @@ def _trajectories(recipe: Recipe, num_samples: int, progress: Progress | None) -
         param_names=recipe.varied_names,
         task=equation.name,
         constants=_constants(recipe),
+        origin=origin,
     )
 
 

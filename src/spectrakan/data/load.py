@@ -156,6 +156,8 @@ def _stride(found: Trajectories, samples: int, time: int, space: int) -> Traject
         grid=stride_grid(found.grid, space),
         times=found.times[::time],
         params=None if found.params is None else found.params[::samples],
+        # Every n-th cell or frame is not what the solver gives on a coarser grid, and samples are numbered anew.
+        origin=found.origin if samples == time == space == 1 else {},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -111,10 +110,15 @@ def obtain(task: Task, choices: DataSettings, progress: Progress | None = None) 
         samples = choices.num_samples or GENERATED_SAMPLES
         # Single precision, as batches are: half the memory of what the solver gives.
         return generate(task.name, samples, choices.resolution, choices.seed, dtype=np.float32, progress=progress)
+    return _hold(find(task, choices), choices.memory_gigabytes)
+
+
+def find(task: Task, choices: DataSettings) -> Trajectories:
+    """The samples of a file as far as they are used, most of them unread."""
     found = load_climate(choices.path) if task.equation is None else _read(task, choices)
     if found.task not in {"", task.name}:
         raise ConfigError(f"'{choices.path}' holds {found.task}, not {task.name}; name that task instead")
-    return _hold(_first(found, choices.num_samples), choices.memory_gigabytes)
+    return _first(found, choices.num_samples)
 
 
 def _read(task: Task, choices: DataSettings) -> Trajectories:
@@ -141,8 +145,12 @@ def _first(trajectories: Trajectories, count: int | None) -> Trajectories:
     def cut(array: Array) -> Array:
         return array.narrow(slice(count)) if isinstance(array, LazyArray) else np.asarray(array[:count])
 
-    params = None if trajectories.params is None else trajectories.params[:count]
-    return _map_fields(replace(trajectories, params=params), cut)
+    return replace(
+        trajectories,
+        values=cut(trajectories.values),
+        inputs=None if trajectories.inputs is None else cut(trajectories.inputs),
+        params=None if trajectories.params is None else trajectories.params[:count],
+    )
 
 
 def _hold(trajectories: Trajectories, gigabytes: float) -> Trajectories:
@@ -152,9 +160,5 @@ def _hold(trajectories: Trajectories, gigabytes: float) -> Trajectories:
         fits = isinstance(array, LazyArray) and array.nbytes <= gigabytes * 1e9
         return np.asarray(array) if fits else array
 
-    return _map_fields(trajectories, read)
-
-
-def _map_fields(trajectories: Trajectories, change: Callable[[Array], Array]) -> Trajectories:
-    inputs = None if trajectories.inputs is None else change(trajectories.inputs)
-    return replace(trajectories, values=change(trajectories.values), inputs=inputs)
+    inputs = None if trajectories.inputs is None else read(trajectories.inputs)
+    return replace(trajectories, values=read(trajectories.values), inputs=inputs)

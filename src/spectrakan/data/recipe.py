@@ -47,7 +47,7 @@ class Recipe:
         else:
             parts = zip(initial[:, None], samples, strict=True)
             solved = torch.cat(
-                [self.equation.solve(part, self.times, self._of_sample(sample)) for part, sample in parts]
+                [self.equation.solve(part, self.times, self.parameters_of(sample)) for part, sample in parts]
             )
         if not bool(solved.isfinite().all()):
             broken = samples[int((~solved.isfinite()).flatten(1).any(1).nonzero()[0])]
@@ -60,9 +60,9 @@ class Recipe:
     def _draw_block(self, number: int, size: int) -> Tensor:
         """Samples that a family draws together, mostly one, from their own stream of random numbers."""
         generator = torch.Generator().manual_seed(_seed(self.seed, number))
-        return self.equation.sample(size, self.resolution, self._of_sample(number * size), generator)
+        return self.equation.sample(size, self.resolution, self.parameters_of(number * size), generator)
 
-    def _of_sample(self, sample: int) -> Any:
+    def parameters_of(self, sample: int) -> Any:
         """The parameters of one sample: its own values, and its number where a family counts its samples."""
         changes: dict[str, Any] = {}
         if any(entry.name == "first_seed" for entry in fields(self.parameters)):

@@ -7,7 +7,7 @@ memory. Sets whose samples follow each other in time are cut in time order with 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -41,6 +41,9 @@ class SplitSettings:
     """Whether samples are successive instants, so that a random split would leak from neighbours."""
     gap: Index = 0
     """Samples left out between two parts of a time-ordered split."""
+    pdebench: Literal["none", "first", "last"] = "none"
+    """PDEBench's split in place of all shares: the first or the last tenth of the stored samples is the test and
+    also chooses the weights, the rest trains, and copies may stand on both sides. To repeat its numbers only."""
 
     def __post_init__(self) -> None:
         total = sum(self.fractions)
@@ -52,6 +55,8 @@ class SplitSettings:
             raise ConfigError("train must be above 0, for nothing can be learned from no sample")
         if self.gap and not self.time_ordered:
             raise ConfigError(f"gap={self.gap} means nothing unless time_ordered is true")
+        if self.pdebench != "none" and self.time_ordered:
+            raise ConfigError(f"pdebench='{self.pdebench}' is a split of its own; it cannot be time_ordered too")
 
     @property
     def fractions(self) -> tuple[float, ...]:
@@ -77,9 +82,13 @@ class Split:
     """Samples for the final score."""
     unused: tuple[Index, ...] = ()
     """Samples in a gap, or copies of a sample of a later part in a time-ordered set."""
+    validation_is_test: bool = False
+    """Whether the test samples also choose the weights, as in PDEBench; `validation` is then empty."""
 
     def __post_init__(self) -> None:
-        members = [index for part in (*PARTS, "unused") for index in self.part(part)]
+        if self.validation_is_test and self.validation:
+            raise ConfigError("a split whose test samples choose the weights has no validation samples of its own")
+        members = [index for part in (*PARTS, "unused") for index in getattr(self, part)]
         if len(set(members)) != len(members):
             raise ConfigError("a sample stands in two parts of the split; each index may be given once")
 
@@ -87,7 +96,7 @@ class Split:
         """The indices of the part of that name."""
         if name not in (*PARTS, "unused"):
             raise ConfigError(f"unknown part '{name}'; known: {', '.join((*PARTS, 'unused'))}")
-        indices: tuple[int, ...] = getattr(self, name)
+        indices: tuple[int, ...] = getattr(self, "test" if self.validation_is_test and name == "validation" else name)
         return indices
 
     def to_json(self) -> dict[str, Any]:
@@ -111,6 +120,8 @@ def split_trajectories(
     Shares are met as closely as whole groups of copies allow; a part with a positive share is never empty.
     """
     choices = SplitSettings() if choices is None else choices
+    if choices.pdebench != "none":
+        return _as_pdebench(trajectories.num_samples, choices.pdebench)
     return split_groups(duplicate_groups(trajectories, progress), choices, seed)
 
 
@@ -164,7 +175,20 @@ def _in_time_order(groups: Sequence[Sequence[int]], choices: SplitSettings) -> S
     if empty := [name for name, target in zip(PARTS, targets, strict=True) if target and not parts[name]]:
         raise ConfigError(f"every sample of the part '{empty[0]}' comes again later, so nothing is left of it")
     used = {index for part in parts.values() for index in part}
-    return Split(**parts, unused=tuple(index for index in range(total) if index not in used))
+    train, validation, calibration, test = parts.values()
+    unused = tuple(index for index in range(total) if index not in used)
+    return Split(train=train, validation=validation, calibration=calibration, test=test, unused=unused)
+
+
+def _as_pdebench(total: int, end: Literal["first", "last"]) -> Split:
+    """A tenth of the stored samples, from one end, for test and choice of weights; the rest for training."""
+    tenth = total // 10
+    if tenth < 1:
+        raise ConfigError(f"PDEBench's split takes a tenth of the samples for the test: give 10 or more, got {total}")
+    cut = tenth if end == "first" else total - tenth
+    before, after = tuple(range(cut)), tuple(range(cut, total))
+    test, train = (before, after) if end == "first" else (after, before)
+    return Split(train=train, test=test, validation_is_test=True)
 
 
 def _targets(total: int, fractions: Sequence[float]) -> list[int]:

@@ -88,18 +88,22 @@ class Windows:
         """The windows of these numbers as one batch, in the order given, in physical units."""
         samples, starts = self.locate(indices)
         source, choices = self.trajectories, self.choices
+        times = None
         if source.inputs is not None:
             first = np.zeros((len(samples), 1), dtype=np.int64)
             inputs, targets = _frames(source.inputs, samples, first), _frames(source.values, samples, first)
         else:
             offsets = np.arange(choices.history + choices.horizon) * choices.stride
-            inputs, targets = _cut(source.values, samples, starts[:, None] + offsets, choices.history)
+            frames = starts[:, None] + offsets
+            inputs, targets = _cut(source.values, samples, frames, choices.history)
+            times = torch.from_numpy(np.asarray(source.times, dtype=np.float64)[frames])
         return Window(
             inputs=self._tensor(inputs),
             targets=self._tensor(targets),
             params=None if source.params is None else self._tensor(source.params[samples]),
             grid=source.grid,
             observed=self._observed(samples),
+            times=times,
         )
 
     def signature(self) -> OperatorSignature:

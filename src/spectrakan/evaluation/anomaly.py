@@ -9,7 +9,7 @@ import torch
 
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.evaluate import predict_frames
+from spectrakan.evaluation.batches import predict_frames
 from spectrakan.fields import Trajectories
 from spectrakan.metrics import anomaly_r2
 from spectrakan.models.operator import Operator

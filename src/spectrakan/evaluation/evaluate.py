@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from spectrakan.data.catalog import TASKS
-from spectrakan.data.windows import Windows, WindowSettings
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.data.progress import Progress
+from spectrakan.data.regenerate import regenerate
+from spectrakan.errors import ConfigError
+from spectrakan.evaluation.batches import predicted_batches
+from spectrakan.evaluation.share import ALONE, Share
 from spectrakan.fields import Array, Grid, Trajectories
 from spectrakan.metrics import MetricAccumulator
 from spectrakan.models.operator import Operator
 from spectrakan.numerics.resample import overlap_matrix
-from spectrakan.rollout import rollout
 
 TIME_TOLERANCE = 1e-6
 
@@ -40,19 +40,26 @@ def evaluate(
     samples: Sequence[int] | None = None,
     batch_size: int = 16,
     convention: str = "exact",
+    share: Share = ALONE,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Score rollouts from the first window of each trajectory, on the grid of the data or a coarser one.
+    """Score rollouts from the first window of each trajectory, on the grid of the data or on another.
 
-    `resolution` is cells per axis, to which fields are averaged; `horizon` frames to predict, by default those
-    of the task; where the task names times to score, only those count. `samples` restricts to some trajectories.
-    The answer has `metrics`, `metrics_per_field`, `metrics_per_frame`, `times`, `horizon`, `resolution`,
-    `num_samples`, `task` and `model`.
+    `resolution` is cells along the longest axis: generated samples are solved anew on that grid, others can only
+    be averaged onto a coarser one. `horizon` is frames to predict, by default those of the task; where the task
+    names times to score, only those count. `samples` restricts to some trajectories. With a `share` this process
+    scores its part of them, and all processes get the scores of all. The answer has `metrics`,
+    `metrics_per_field`, `metrics_per_frame`, `times`, `horizon`, `resolution`, `num_samples`, `task`, `model`, and
+    `data`, which says whether fields are as `given`, `solved` or `averaged`.
     """
-    data = trajectories if resolution is None else coarsen(trajectories, resolution)
+    data, source = brought_to(trajectories, resolution)
     chosen = list(range(data.num_samples)) if samples is None else list(samples)
     scored = scored_frames(data, model.signature.history, horizon)
-    scores = accumulate(model, data, chosen, scored, batch_size=batch_size, convention=convention)
-    return summary(model, data, scored, scores)
+    # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
+    mine = share.part(len(chosen), batch_size if convention == "pdebench" else 1)
+    part = chosen[mine.start : mine.stop]
+    scores = accumulate(model, data, part, scored, batch_size=batch_size, convention=convention, progress=progress)
+    return summary(model, data, scored, share.join(scores, data.grid)) | {"data": source}
 
 
 def accumulate(
@@ -63,42 +70,18 @@ def accumulate(
     *,
     batch_size: int = 16,
     convention: str = "exact",
+    progress: Progress | None = None,
 ) -> MetricAccumulator:
     """Scores of some samples as a stream, so that processes can share them out and merge."""
-    facts = model.signature
-    choices = WindowSettings(history=facts.history, horizon=scored.horizon, starts="first")
     accumulator = MetricAccumulator(
         convention, batch_size=batch_size if convention == "pdebench" else None, grid=trajectories.grid
     )
-    if not samples:
-        return accumulator
-    windows = Windows(trajectories, samples, choices)
-    if windows.signature().space_dims != facts.space_dims or windows.signature().in_channels != facts.in_channels:
-        raise ShapeError(
-            f"the model takes {facts.in_channels} fields on {facts.space_dims} axes, the data have "
-            f"{windows.signature().in_channels} on {windows.signature().space_dims}"
-        )
-    was_training = model.training
-    model.eval()
-    for first in range(0, len(windows), batch_size):
-        window = windows.gather(range(first, min(first + batch_size, len(windows))))
-        pred = predict_frames(model, window.inputs, scored.horizon, window.params, window.grid)
-        kept = list(scored.frames)
-        accumulator.update(pred[:, kept], window.targets[:, kept])
-    model.train(was_training)
+    kept = list(scored.frames)
+    for batch in predicted_batches(
+        model, trajectories, samples, scored.horizon, batch_size=batch_size, progress=progress
+    ):
+        accumulator.update(batch.frames[:, kept], batch.window.targets[:, kept])
     return accumulator
-
-
-@torch.no_grad()
-def predict_frames(model: Operator, inputs: Tensor, horizon: int, params: Tensor | None, grid: Grid | None) -> Tensor:
-    """`(B, history, *space, in)` -> `(B, horizon, *space, out)` on the CPU; one frame where nothing evolves."""
-    like = next(iter(model.state_dict().values()))
-    moved = inputs.to(like.device, like.dtype)
-    conditions = None if params is None else params.to(like.device, like.dtype)
-    if model.signature.evolves:
-        return rollout(model, moved, horizon, conditions, grid).cpu()
-    answer: Tensor = model(moved, conditions, grid)
-    return answer[:, None].cpu()
 
 
 def summary(model: Operator, trajectories: Trajectories, scored: Scored, scores: MetricAccumulator) -> dict[str, Any]:
@@ -146,6 +129,15 @@ def scored_frames(trajectories: Trajectories, history: int, horizon: int | None 
     return Scored(span, tuple(counted) if counted else tuple(range(span)))
 
 
+def brought_to(trajectories: Trajectories, resolution: int | None) -> tuple[Trajectories, str]:
+    """The samples on `resolution` cells along the longest axis, and how they got there."""
+    if resolution is None or resolution == max(trajectories.grid.shape):
+        return trajectories, "given"
+    if trajectories.origin:
+        return regenerate(trajectories, resolution=resolution), "solved"
+    return coarsen(trajectories, resolution), "averaged"
+
+
 def coarsen(trajectories: Trajectories, resolution: int) -> Trajectories:
     """Fields averaged onto `resolution` equal cells per axis (the longest one, others in proportion)."""
     old = trajectories.grid
@@ -156,7 +148,8 @@ def coarsen(trajectories: Trajectories, resolution: int) -> Trajectories:
     if resolution > longest or min(shape) < 1:
         raise ConfigError(
             f"the data have {' x '.join(map(str, old.shape))} cells and cannot be brought to {resolution}: "
-            "averages exist on coarser grids only; generate or load finer data"
+            "averages exist on coarser grids only, and these samples do not say how they were generated; evaluate on "
+            f"a set solved there (`spectrakan generate TASK --resolution {resolution}`)"
         )
     if not old.is_uniform():
         raise ConfigError("only fields on equal cells can be brought to another resolution")
@@ -170,4 +163,4 @@ def coarsen(trajectories: Trajectories, resolution: int) -> Trajectories:
         return np.ascontiguousarray(values.astype(array.dtype))
 
     inputs = None if trajectories.inputs is None else average(trajectories.inputs)
-    return replace(trajectories, values=average(trajectories.values), inputs=inputs, grid=new)
+    return replace(trajectories, values=average(trajectories.values), inputs=inputs, grid=new, origin={})

@@ -34,8 +34,8 @@ LABELS = {
     "default": "SpectraKAN",
 }
 NOTE = (
-    "In brackets the paper's value. Rows without spread are one seed, all of the default's size and learning rate; rows without brackets are ours "
-    "alone."
+    "In brackets the paper's value; rows without it are ours alone. Rows without spread are one seed, and all have "
+    "the default's size and learning rate."
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,8 @@ from spectrakan.runs import data_digest
 
 LONGER = 5
 """How many times the horizon a test of stability goes."""
-CHUNK_SAMPLES = 8
+CHUNK_CELLS = 2**16
+"""Cells that are solved at once: enough to pay for the steps of a solver, few enough for any memory."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +144,10 @@ def _make(wanted: SampleSet) -> Trajectories:
     if unknown := [name for name in case.fields if name not in names]:
         raise ConfigError(f"{case.task} has the fields {', '.join(names)}, not {', '.join(unknown)}")
     kept = [index for index, name in enumerate(names) if not case.fields or name in case.fields]
+    chunk = max(8, CHUNK_CELLS // math.prod(lazy.grid.shape))
     parts = [
-        np.asarray(lazy.values[begin : begin + CHUNK_SAMPLES])[:, ::stride][..., kept].astype(np.float32)
-        for begin in range(0, wanted.num_samples, CHUNK_SAMPLES)
+        np.asarray(lazy.values[begin : begin + chunk])[:, ::stride][..., kept].astype(np.float32)
+        for begin in range(0, wanted.num_samples, chunk)
     ]
     inputs = None if lazy.inputs is None else np.asarray(lazy.inputs[:], np.float32)
     return replace(
@@ -153,6 +156,8 @@ def _make(wanted: SampleSet) -> Trajectories:
         inputs=inputs,
         times=lazy.times[::stride],
         fields=tuple(lazy.fields[index] for index in kept),
+        # Who solves them anew from their origin would get frames or fields that were dropped here.
+        origin=lazy.origin if stride == 1 and not case.fields else {},
     )
 
 

@@ -11,8 +11,8 @@ from spectrakan.experiments.summaries import NAMES, Reading, Result, Results, ro
 from spectrakan.report.table import Column, Row, Table
 
 NOTE = (
-    "Median over the samples; a sample has blown up when it is not finite or ten times as far from the mean as the "
-    "truth ever is. No model was trained or chosen beyond one horizon."
+    "Median over the samples; a sample has blown up when it is not finite or further from the middle of the truth's "
+    "range than ten times that range. No model was trained or chosen beyond one horizon."
 )
 
 

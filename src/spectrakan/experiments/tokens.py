@@ -37,8 +37,8 @@ LABELS = {
     "default": "KAN (SpectraKAN)",
 }
 NOTE = (
-    "In brackets the paper's value. Rows without spread are one seed, all of the default's size and learning rate. Centre and mean of Darcy's input "
-    "are one number each, so those tokens hold one number."
+    "In brackets the paper's value. Rows without spread are one seed, and all have the default's size and learning "
+    "rate. Centre and mean of Darcy's input are one number each, so those tokens hold one number."
 )
 
 

@@ -17,7 +17,7 @@ from spectrakan.evaluation.evaluate import evaluate
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell, comparable, run_settings
 from spectrakan.experiments.datasets import Datasets, Scored
-from spectrakan.experiments.longer import stability
+from spectrakan.experiments.longer import long_rollout
 from spectrakan.experiments.scales import Case, scale_named
 from spectrakan.models.operator import Operator
 from spectrakan.runs import RunFolder, make_record, read_log
@@ -142,7 +142,7 @@ def _tested(model: Operator, cell: Cell, case: Case, datasets: Datasets, details
         }
     if model.signature.evolves and case.long_samples:
         longer = datasets.test(cell.case, reader, longer=True)
-        details["stability"] = stability(model, longer.trajectories, horizon or 1)
+        details["stability"] = long_rollout(model, longer.trajectories, horizon or 1)
     return scores
 
 
@@ -163,8 +163,12 @@ def _horizon(model: Operator, task: str, frames: int) -> int | None:
 
 def _counted(provenance: dict[str, Any]) -> dict[str, Any]:
     """The provenance with sizes of the parts in place of their indices, which follow from the settings."""
-    return {**provenance, "split": {part: len(samples) for part, samples in provenance["split"].items()}}
+    return {**provenance, "split": {part: _count(samples) for part, samples in provenance["split"].items()}}
 
 
 def _kept(scores: dict[str, Any]) -> dict[str, Any]:
     return {key: scores[key] for key in KEPT}
+
+
+def _count(samples: Any) -> Any:
+    return len(samples) if isinstance(samples, list) else samples

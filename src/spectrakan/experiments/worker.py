@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spectrakan.errors import SpectraKANError
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.trial import run_cell
@@ -23,7 +22,7 @@ DONE, FAILED, TAKEN = 0, 1, 3
 
 
 def attempt(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -> int:
-    """Run a cell unless another process does; a failure is written down, not raised."""
+    """Run a cell unless another process does; a failure of any kind is written down, so that others go on."""
     lock = archive.cache / "locks" / cell.scale / f"{cell.table}-{cell.name}"
     lock.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -32,7 +31,7 @@ def attempt(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) ->
         run_cell(cell, archive, listeners)
     except BlockingIOError:
         return TAKEN
-    except (SpectraKANError, RuntimeError, ValueError, ArithmeticError, OSError) as problem:
+    except Exception as problem:
         archive.keep_failure(cell, f"{type(problem).__name__}: {problem}")
         return FAILED
     finally:

@@ -68,6 +68,9 @@ class Trajectories:
     """Name of the task that the data belong to; empty when unknown."""
     constants: Mapping[str, float] = field(default_factory=dict)
     """Physical parameters that all samples share (viscosity, forcing), as far as they are known."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """`seed` and `params` that `generate` made the samples from, so that the same ones can be solved on another
+    grid or for longer; empty where they were not generated, or were changed since."""
 
     def __post_init__(self) -> None:
         space = self.grid.shape

@@ -26,8 +26,8 @@ from spectrakan.numerics.fourier import Basis
 Count = Annotated[int, Field(ge=1)]
 BASIS_OF_BOUNDARY: dict[str, Basis] = {
     "periodic": "fourier",
-    "wall": "cosine",
-    "outflow": "cosine",
+    "wall": "extended",
+    "outflow": "extended",
     "dirichlet": "extended",
 }
 UNKNOWN_BOUNDARY_BASIS: Basis = "fourier"
@@ -63,12 +63,12 @@ class AMFNOConfig:
     """Whether squeeze-excitation scales each spectral output."""
     excitation_start: Annotated[float, Field(gt=0, lt=1)] = 0.9
     """Scale of squeeze-excitation before training; 0.5 in the paper, which has no biases."""
-    basis: Literal["auto", "fourier", "cosine", "sine", "extended"] | tuple[Basis, ...] = "fourier"
+    basis: Literal["auto", "fourier", "cosine", "sine", "extended"] | tuple[Basis, ...] = "auto"
     """Basis of the transforms: one for all axes, one for each, or by the signature's boundary."""
     mixing: Mixing = "axial"
     """Whether the fine branch mixes modes along each axis, low modes of all axes jointly, or both."""
-    coarse_mixing: Mixing = "axial"
-    """The same for the coarse branch."""
+    coarse_mixing: Mixing = "joint"
+    """The same for the coarse branch, where joint modes are few and cheap."""
     readout_width: Count = 64
     """Hidden channels of the pointwise readout."""
     predict: Predict = "auto"

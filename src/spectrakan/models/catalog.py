@@ -42,9 +42,16 @@ MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
 """Operator and settings class by name."""
 
 _SMALL_TRANSOLVER = {"width": 32, "num_layers": 2, "num_heads": 4, "num_slices": 8}
+_DARCY_TRANSOLVER: dict[str, Any] = {
+    "width": 128,
+    "num_layers": 8,
+    "num_slices": 64,
+    "projection": "convolution",
+    "positions": "distances",
+}
 _SMALL_DEEPOKAN = {"num_centres": 8}
 _SMALL_CVIT = {"width": 64, "num_layers": 2, "num_heads": 4, "decoder_width": 64, "decoder_heads": 4}
-_SMALL_LATTICE = {"latent_cells": 16, "latent_width": 32, "sharpness": 400.0}
+_SMALL_LATTICE = {"patch": 8, "cells": 64, "latent_cells": 16, "latent_width": 32, "sharpness": 400.0}
 _SMALL_DEEPONET = {"width": 64, "num_features": 64}
 _PAPER_TRUNK: dict[str, Any] = {
     "block": "plain",
@@ -73,13 +80,14 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "fno": {"default": {}, "small": {"width": 16, "num_modes": 8}},
     "ffno": {"default": {}, "small": {"width": 32, "num_modes": 12, "num_layers": 4, "factor": 2, "gain": 1.0}},
     "lno": {"default": {}, "small": {"width": 8, "num_modes": 4}},
-    "transolver": {"default": {}, "small": _SMALL_TRANSOLVER},
+    "transolver": {"default": {}, "darcy": _DARCY_TRANSOLVER, "small": _SMALL_TRANSOLVER},
     "local_fno": {"default": {}, "small": {"width": 16, "num_modes": 8}},
     "deepokan": {"default": {}, "small": _SMALL_DEEPOKAN},
     "cvit": {"default": {}, "small": {**_SMALL_CVIT, **_SMALL_LATTICE}},
     "deeponet": {"default": {}, "small": _SMALL_DEEPONET},
 }
-"""Named combinations of choices; `paper` is the text to the letter, `small` a size for work on a CPU."""
+"""Named combinations of choices; `paper` is the text to the letter, `darcy` what was published for that task alone,
+`small` a size for work on a CPU."""
 
 
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:

@@ -1,4 +1,4 @@
-"""CViT: a vision transformer reads the history, coordinates ask it (Wang, Seidman et al., ICLR 2025).
+"""CViT: a vision transformer reads the history, coordinates ask it.
 
 encoder   tokens = patches of each frame + fixed embeddings of place and time; a learned latent at each place asks
           its tokens over time (`time_depth` blocks); then `num_layers` self-attention blocks and LN
@@ -6,6 +6,8 @@ decoder   e(x) = latents on a lattice, interpolated with Gaussian weights (`nn/l
           tokens in `decoder_layers` cross-attention blocks
 u_next(x) = W (y + gelu(W_1 y + b_1)) + b,     y = LN(decoder(x))
 
+Wang, Seidman, Sankaran, Wang, Pappas, Perdikaris, CViT: Continuous Vision Transformer for Operator Learning, ICLR
+2025.
 The answer can be asked at any coordinates. The encoder reads the field on a lattice of its own of `cells` along
 each axis (`nn/sensors`: means where the field is finer, lines between its centres where it is coarser), so fields
 of any size, whether or not a patch divides it, are resampled, never padded, and a patch always means the same.

@@ -1,12 +1,18 @@
-"""DeepOKAN: branch and trunk are Kolmogorov-Arnold networks of Gaussian bumps (Abueidda, Pantidis, Mobasher, 2024).
+"""DeepOKAN: branch and trunk are Kolmogorov-Arnold networks of Gaussian bumps.
 
-u_c(x) = sum_k b_ck(u(s_1), .., u(s_m), params) t_k(x),     b and t radial KANs (`nn/radial_kan`), no bias
+u_c(x) = sum_k b_ck(u(s_1), .., u(s_m), params) t_k(x) / sqrt(K),     b and t radial KANs (`nn/radial_kan`), no bias
 
-The published code has one scalar output field and flattens a gridded input, which ties it to one resolution. Here
-several fields share the trunk and split the branch, and the branch reads the history at a lattice of fixed sensors
-(`nn/sensors`: means over a sensor's cell on finer grids, lines between cell centres on coarser ones), so any grid
-will do. The range of the branch's first centres is taken from the training data by `prepare`, as published by hand.
-Defaults are those of the paper's first example; the number of sensors, where a field is the input, is ours.
+Abueidda, Pantidis, Mobasher, DeepOKAN: Deep operator network based on Kolmogorov Arnold networks for mechanics
+problems, arXiv 2405.19143, 2024. Defaults are those of its first example; the number of sensors, where a field is the
+input, is ours. Different from the published code:
+- several fields share the trunk and split the branch, there one scalar field is the output;
+- the branch reads the history at a lattice of fixed sensors (`nn/sensors`: means over a sensor's cell on finer grids,
+  lines between cell centres on coarser ones), so any grid will do; there a gridded input is flattened, which ties it
+  to one resolution;
+- the sum over the K features is divided by sqrt(K), and weights start so that each layer's output has unit variance:
+  answers and gradients start at unit scale whatever the sizes;
+- the range of the branch's first centres is taken from the training data by `prepare`, there it is set by hand;
+- a periodic axis enters the trunk as cosine and sine of 2 pi x.
 """
 
 from __future__ import annotations

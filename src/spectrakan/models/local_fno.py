@@ -7,8 +7,10 @@ ball whose radius is a share of the domain (`nn.local_integral`); both keep thei
 Liu-Schiaffini et al., Neural Operators with Localized Integral and Differential Kernels, ICML 2024. The paper gives
 no size for all tasks: layers, 3-wide stencils and two rings are those of its library, width and modes are FNO's
 here, so that the two differ by the branches alone, and the radius is 1/16. Published in 2D and without the integral
-in 1D; here one code for all. As in the paper's library there is no padding: a derivative would see its edge. For the
-same reason the coordinate of a periodic axis is given as (1 - cos 2 pi x) / 2, which has no jump.
+in 1D; here one code for all.
+Past the ends of an axis that is not periodic D continues the field along a parabola and I mirrors it, so that layers
+in a row converge there too, at first order. As in the paper's library there is no padding: a derivative would see its
+edge. For the same reason the coordinate of a periodic axis is given as (1 - cos 2 pi x) / 2, which has no jump.
 """
 
 from __future__ import annotations

@@ -28,13 +28,14 @@ from spectrakan.models.amfno import (
 )
 from spectrakan.models.operator import Operator
 from spectrakan.nn.axis import Axis
+from spectrakan.nn.block import Mixing
 from spectrakan.nn.conditioned_gates import ConditionedGates
 from spectrakan.nn.embedding import channels_first, channels_last
 from spectrakan.nn.kan import KAN, Extension
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.nn.readout import Readout, add_everywhere
 from spectrakan.nn.token import GlobalToken, Pool, TokenKind, TokenSettings
-from spectrakan.numerics.fourier import stored_modes
+from spectrakan.numerics.fourier import Basis, stored_modes
 
 
 @settings
@@ -64,12 +65,13 @@ class SpectraKANConfig(AMFNOConfig):
     fusion: Literal["readout", "sum"] = "readout"
     """Whether the readout gets features and global value side by side, or their sum f + A."""
     gate_conditioning: Literal["none", "token"] = "none"
-    """Whether the token also scales the spectral gates."""
+    """Whether the token also scales the spectral gates, which axial layers have and joint ones do not."""
 
     def __post_init__(self) -> None:
         if self.gate_conditioning == "token" and (self.token == "none" or not self.gates):
             raise ConfigError("gate_conditioning='token' needs a token and gates")
-        if self.gate_conditioning == "token" and "joint" in (self.mixing, self.coarse_mixing):
+        kinds = {self.mixing, *([self.coarse_mixing] if self.coarse else [])}
+        if self.gate_conditioning == "token" and kinds == {"joint"}:
             raise ConfigError("gate_conditioning='token' needs axial layers: joint ones have no gates")
 
 
@@ -204,6 +206,11 @@ def _build_gate_map(
     if config.gate_conditioning == "none":
         return None
     bases = bases_of(signature, config)
-    fine = [[stored_modes(basis, config.num_modes) for basis in bases]] * config.num_layers
-    coarse = [[stored_modes(basis, config.coarse_num_modes) for basis in bases]] * config.coarse_num_layers
+    fine = [_gates(bases, config.num_modes, config.mixing)] * config.num_layers
+    coarse = [_gates(bases, config.coarse_num_modes, config.coarse_mixing)] * config.coarse_num_layers
     return ConditionedGates(token_width, fine + (coarse if config.coarse else []))
+
+
+def _gates(bases: Sequence[Basis], num_modes: int, mixing: Mixing) -> list[int]:
+    """How many gates a layer has along each axis; none where modes are mixed jointly."""
+    return [] if mixing == "joint" else [stored_modes(basis, num_modes) for basis in bases]

@@ -1,13 +1,14 @@
-"""Transolver: attention among learned physical slices of the domain (Wu, Luo, Wang, Wang, Long, ICML 2024).
+"""Transolver: attention among learned physical slices of the domain.
 
 x_i = W_2 gelu(W_1 [u_i, p_i] + b_1) + b_2           history, parameters and position of cell i lifted
 x   = x + A(LN(x)),     x = x + MLP(LN(x))           `num_layers` times, A slice attention (`nn/slice_attention`)
 u_next(x_i) = W LN(x_i) + b
 
+Wu, Luo, Wang, Wang, Long, Transolver: A Fast Transformer Solver for PDEs on General Geometries, ICML 2024.
 Cells enter by their coordinates and slices are means by volume, so with `projection="linear"` (the published
 form for irregular meshes) the model is one operator at every resolution and on every grid, in 1D, 2D and 3D.
 `projection="convolution"` is the published form for structured grids: it sees neighbours, which move closer as
-the grid refines. Different from the reference code:
+the grid refines; `variant="darcy"` is that form at its size for Darcy flow. Different from the reference code:
 - the slice map keeps its orthogonal start, which there is overwritten by the general one;
 - weights start with a deviation that falls with the fan-in, and coordinates come at zero mean and unit variance;
   there it is 0.02 for every map and [0, 1], so that places and narrow networks start at almost nothing;

@@ -12,7 +12,14 @@ from torch import Tensor
 
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Grid
-from spectrakan.numerics.fourier import Basis, resolved_modes, signed_matrices, transform_matrices
+from spectrakan.numerics.fourier import (
+    Basis,
+    resolved_modes,
+    signed_matrices,
+    signed_orders,
+    stored_modes,
+    transform_matrices,
+)
 from spectrakan.numerics.quadrature import equal_weights
 from spectrakan.numerics.resample import coarse_size, overlap_matrix
 
@@ -172,7 +179,13 @@ def _signed_transform(
 ) -> tuple[Tensor, Tensor]:
     with torch.inference_mode(False):
         count = resolved_modes(basis, num_modes, axis.cells)
-        into, out = signed_matrices(basis, count, axis.centres, axis.widths)
+        if _may_keep():
+            into, out = signed_matrices(basis, count, axis.centres, axis.widths)
+        else:
+            # A traced program cannot reason about 2 count - 1 where cells are a symbol: it keeps the rows of all
+            # stored modes, those that the cells do not resolve being zero.
+            into, out = signed_matrices(basis, stored_modes(basis, num_modes), axis.centres, axis.widths)
+            into = into * (signed_orders(stored_modes(basis, num_modes)).abs() < count).repeat(2)[:, None]
         return into.to(dtype).to(device).contiguous(), out.to(dtype).to(device).contiguous()
 
 

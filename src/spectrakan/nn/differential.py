@@ -21,7 +21,7 @@ from spectrakan.numerics.local_kernels import difference_stencils
 
 
 class DifferentialKernel(nn.Module):
-    """See the file's equation; a field goes round a periodic axis, and straight on beyond the ends of another.
+    """See the file's equation; a field goes round a periodic axis, and on along a parabola past the ends of another.
 
     `length`, in shares of the domain, makes the output of the size of fields that vary over it. On unequal cells
     h is half the distance between the neighbours, which is consistent where cell widths change gradually.
@@ -67,8 +67,10 @@ def _with_neighbours(field: Tensor, place: int, periodic: bool) -> Tensor:
     first, last = field.narrow(place, 0, 1), field.narrow(place, cells - 1, 1)
     if periodic:
         return torch.cat([last, field, first], dim=place)
-    before = 2 * first - field.narrow(place, 1, 1)
-    after = 2 * last - field.narrow(place, cells - 2, 1)
+    # A straight line would leave an error of order h in the end cells alone, and the next derivatives divide what
+    # differs between neighbours by h again.
+    before = 3 * (first - field.narrow(place, 1, 1)) + field.narrow(place, 2, 1)
+    after = 3 * (last - field.narrow(place, cells - 2, 1)) + field.narrow(place, cells - 3, 1)
     return torch.cat([before, field, after], dim=place)
 
 

@@ -6,8 +6,8 @@ with the functions e_f of `numerics.local_kernels`, known at every z: the kernel
 domain, sampled on whatever cells there are, so the stencil grows as the grid is refined and y converges (order h²).
 Ocampo et al., Scalable and equivariant spherical CNNs by discrete-continuous convolutions, ICLR 2023.
 Shapes: fields `(channel, batch, *space)`, weight `(functions, in, out)`.
-A small stencil is summed as it is; a larger one, of (R/h)^d matrix products, by a fast Fourier transform, zero-padded
-along axes that are not periodic.
+A small stencil is summed as it is; a larger one, of (R/h)^d matrix products, by a fast Fourier transform, on a larger
+box along axes that are not periodic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Complex, Float
 from scipy.fft import next_fast_len
 from torch import Tensor, nn
@@ -32,7 +31,10 @@ DIRECT_LIMIT = {1: 9, 2: 49, 3: 27}
 
 
 class LocalIntegral(nn.Module):
-    """See the file's equation; beyond the ends of an axis that is not periodic there is nothing to integrate.
+    """See the file's equation; beyond the ends of an axis that is not periodic the field is its own mirror image.
+
+    With nothing there the integral would bend where the ball meets the end, and the derivatives of the next layers
+    would grow without bound there as cells get small.
 
     On unequal cells, lengths are counted in cells of the mean width.
     """
@@ -67,18 +69,20 @@ class LocalIntegral(nn.Module):
     def by_transform(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """The same by a fast Fourier transform."""
         cells = tuple(axis.cells for axis in axes)
+        reaches = [0 if axis.periodic else math.ceil(self.radius * axis.cells) for axis in axes]
         sizes = tuple(
-            axis.cells
-            if axis.periodic
-            else next_fast_len(axis.cells + math.ceil(self.radius * axis.cells), real=True)
-            for axis in axes
+            next_fast_len(count + 2 * reach, real=True) if reach else count
+            for count, reach in zip(cells, reaches, strict=True)
         )
+        for place, reach in enumerate(reaches, start=2):
+            field = _continued(field, place, reach, False) if reach else field
         spectra = _kernel_spectra(cells, sizes, self.radius, self.rings, field.dtype, field.device)
         spectrum = torch.fft.rfftn(field, s=sizes, dim=tuple(range(2, field.ndim)))
         mixed = multiply_modes(self._matrices(spectra), spectrum.flatten(2)).view(spectrum.shape)
         answer = torch.fft.irfftn(mixed, s=sizes, dim=tuple(range(2, field.ndim)))
-        for place, count in enumerate(cells, start=2):
-            answer = answer.narrow(place, 0, count)
+        # What comes round the larger box stays within the cells past the ends.
+        for place, (count, reach) in enumerate(zip(cells, reaches, strict=True), start=2):
+            answer = answer.narrow(place, reach, count)
         result: Tensor = answer.contiguous()
         return result
 
@@ -91,13 +95,13 @@ class LocalIntegral(nn.Module):
 
 
 def _continued(field: Tensor, place: int, reach: int, periodic: bool) -> Tensor:
-    """`reach` more cells at either end: round a periodic axis, zeros past the ends of another."""
+    """`reach` more cells at either end: round a periodic axis, mirrored at the ends of another."""
     cells = field.shape[place]
     index = torch.arange(-reach, cells + reach, device=field.device)
     if periodic:
         return field.index_select(place, index.remainder(cells))
-    sides = [0, 0] * (field.ndim - place - 1) + [reach, reach]
-    return F.pad(field, sides)
+    index = index.remainder(2 * cells)
+    return field.index_select(place, torch.minimum(index, 2 * cells - 1 - index))
 
 
 @lru_cache(maxsize=64)

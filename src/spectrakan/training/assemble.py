@@ -14,10 +14,12 @@ from spectrakan.models import build_model
 from spectrakan.models.operator import Operator
 from spectrakan.nn.normalizer import Normalizer
 from spectrakan.runs import data_digest
+from spectrakan.training.physics import physics_term
 from spectrakan.training.runtime import Runtime
 from spectrakan.training.session import Session
 from spectrakan.training.settings import RunSettings
 from spectrakan.training.synced_norm import synchronise_norms
+from spectrakan.training.unroll import Objective
 from spectrakan.training.validate import validator
 
 PREPARED_WINDOWS = 512
@@ -41,18 +43,26 @@ def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) ->
             pin_memory=runtime.device.type == "cuda",
         ),
     )
-    validation = None
-    if prepared.split.part("validation"):
-        validation = prepared.windows("validation", horizon=prepared.horizon, starts="first")
-    check = validator(validation, choices.training.batch_size, runtime)
-    return Session(model, loader, choices, runtime, data_digest(prepared.trajectories), check)
+    check = validator(validation_windows(choices, prepared), choices.training, runtime)
+    physics = physics_term(prepared.task, windows) if choices.training.physics_weight else None
+    objective = Objective(model, choices.training, physics)
+    return Session(objective, loader, choices, runtime, data_digest(prepared.trajectories), check)
 
 
 def training_windows(choices: RunSettings, prepared: Prepared) -> Windows:
     """Windows of the training part; a field observed in part is seen from its first frame only."""
     horizon = 1 if prepared.trajectories.steady else choices.training.horizon
-    starts: Starts = "first" if choices.data.observed_fraction < 1.0 else "all"
+    starts: Starts = "first" if choices.data.observed_fraction < 1.0 else choices.training.starts
     return prepared.windows("train", horizon=horizon, starts=starts)
+
+
+def validation_windows(choices: RunSettings, prepared: Prepared) -> Windows | None:
+    """One window from the start of each validation sample; None where there are none."""
+    if not prepared.split.part("validation"):
+        return None
+    return prepared.windows(
+        "validation", horizon=choices.training.validation_frames or prepared.horizon, starts="first"
+    )
 
 
 def build_operator(choices: RunSettings, prepared: Prepared, runtime: Runtime) -> Operator:

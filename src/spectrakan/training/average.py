@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -12,11 +12,12 @@ from torch import Tensor, nn
 class WeightAverage:
     """A smoothed copy of a model's weights; a decay of 0 keeps none and `applied` changes nothing.
 
-    The decay starts low, so that the first, random weights are soon forgotten.
+    The decay starts low, so that the first, random weights are soon forgotten. `constrain` brings the model back
+    to where its weights have to be: a mean of such weights need not be there.
     """
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.model = model
+    def __init__(self, model: nn.Module, decay: float, constrain: Callable[[], None] | None = None) -> None:
+        self.model, self.constrain = model, constrain
         self.decay = decay
         self.weights: dict[str, Tensor] = {}
         if decay > 0:
@@ -38,8 +39,10 @@ class WeightAverage:
             yield
             return
         current = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
-        self._put(self.weights)
         try:
+            self._put(self.weights)
+            if self.constrain is not None:
+                self.constrain()
             yield
         finally:
             self._put(current)

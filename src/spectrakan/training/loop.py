@@ -25,7 +25,8 @@ def train_epochs(session: Session) -> Iterator[Event]:
     the same steps again, bit for bit.
     """
     recovery = Recovery(session)
-    recovery.remember()
+    if session.good is None:
+        recovery.remember()
     while session.loader.epoch < session.choices.training.epochs:
         epoch, begin = session.loader.epoch, time.perf_counter()
         last = begin

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import torch
@@ -12,7 +11,6 @@ from spectrakan.data.catalog import TASKS
 from spectrakan.data.prepare import Prepared
 from spectrakan.evaluation.anomaly import anomaly_scores
 from spectrakan.evaluation.evaluate import accumulate, scored_frames, summary
-from spectrakan.metrics import MetricAccumulator
 from spectrakan.models.operator import Operator
 from spectrakan.runs import make_record, provenance
 from spectrakan.training.memory import peak_memory_mb
@@ -27,9 +25,9 @@ def final_scores(model: Operator, prepared: Prepared, choices: RunSettings, runt
         return {}
     data = prepared.trajectories
     scored = scored_frames(data, prepared.history, choices.data.horizon)
-    mine = samples[runtime.rank :: runtime.world_size]
-    stream = accumulate(model, data, mine, scored, batch_size=choices.training.batch_size)
-    scores = summary(model, data, scored, _merged(stream, prepared, runtime))
+    mine = runtime.share.part(len(samples))
+    stream = accumulate(model, data, samples[mine.start : mine.stop], scored, batch_size=choices.training.batch_size)
+    scores = summary(model, data, scored, runtime.share.join(stream, data.grid))
     if choices.task in TASKS and TASKS[choices.task].anomalies:
         _add_anomalies(scores, model, prepared, choices.training.batch_size)
     return scores
@@ -80,18 +78,3 @@ def _add_anomalies(scores: dict[str, Any], model: Operator, prepared: Prepared, 
     for name, value in explained.items():
         scores["metrics_per_field"][name]["anomaly_r2"] = value
     scores["metrics"]["anomaly_r2"] = sum(explained.values()) / len(explained)
-
-
-def _merged(stream: MetricAccumulator, prepared: Prepared, runtime: Runtime) -> MetricAccumulator:
-    """The streams of all processes joined, in their order."""
-    if runtime.world_size == 1:
-        return stream
-    text = json.dumps(stream.state()).encode()
-    # Padded to the longest, for processes exchange tensors of equal shape.
-    longest = int(max(float(size) for size in runtime.gather(torch.tensor([len(text)]))))
-    padded = torch.frombuffer(bytearray(text.ljust(longest)), dtype=torch.uint8)
-    joined = MetricAccumulator(grid=prepared.trajectories.grid)
-    for part in runtime.gather(padded):
-        state = json.loads(bytes(part.tolist()))
-        joined.merge(MetricAccumulator.restore(state, grid=prepared.trajectories.grid))
-    return joined

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 
-from spectrakan.checkpoint import Checkpoint
 from spectrakan.errors import RunError
 from spectrakan.training.events import Recovered
 from spectrakan.training.session import Session
@@ -16,17 +15,19 @@ CUT = 0.5
 class Recovery:
     """Remembers the state at the start of an epoch, and goes back to it at a lower rate, a few times.
 
-    The offending step itself is never taken, so the weights remembered are always finite.
+    The offending step itself is never taken, so the weights remembered are always finite. The session holds the
+    remembered state, so that a checkpoint has it too and a resumed run goes back to where an undisturbed one would.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.good: Checkpoint | None = None
 
     def remember(self) -> None:
         """Keep a copy of the present state; costs as much memory as the weights and the optimizer."""
-        if self.session.choices.training.max_recoveries:
-            self.good = copy.deepcopy(self.session.capture())
+        session = self.session
+        if session.choices.training.max_recoveries:
+            session.good = None
+            session.good = copy.deepcopy(session.capture())
 
     def go_back(self, reason: str) -> Recovered:
         """Restore the remembered state with a lower rate; after too many times raise `RunError`."""
@@ -34,7 +35,8 @@ class Recovery:
         attempt = position.recoveries + 1
         allowed = session.choices.training.max_recoveries
         failed_at, epoch = position.step, session.loader.epoch
-        if self.good is None or attempt > allowed:
+        good = session.good
+        if good is None or attempt > allowed:
             raise RunError(
                 f"training diverged at step {failed_at} of epoch {epoch}: {reason}. "
                 f"It went back to a good state {allowed} times, each time at half the rate, in vain. "
@@ -42,7 +44,8 @@ class Recovery:
                 f"{session.choices.training.learning_rate * position.rate_factor:.2g}, or a shorter training.horizon"
             )
         factor = position.rate_factor * CUT
-        session.restore(self.good)
+        session.restore(good)
+        session.good = good
         session.position.recoveries = attempt
         session.position.rate_factor = factor
         return Recovered(epoch, failed_at, reason, attempt, factor)

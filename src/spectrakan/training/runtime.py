@@ -6,17 +6,22 @@ function here does nothing beyond returning its input.
 
 from __future__ import annotations
 
+import json
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
+from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, RunError
+from spectrakan.evaluation.share import Share
 from spectrakan.training.settings import RuntimeSettings
 
 LOST = ("gloo", "NCCL", "Connection", "connection")
@@ -61,6 +66,27 @@ class Runtime:
         dist.all_gather(parts, mine)
         return [part.cpu() for part in parts]
 
+    def gather_rows(self, rows: Tensor) -> Tensor:
+        """The rows of all processes, in their order, on the CPU; each may have another number of them."""
+        if self.world_size == 1:
+            return rows.cpu()
+        counts = [int(count) for count in self.gather(torch.tensor([rows.shape[0]]))]
+        # Padded to the longest, for processes exchange tensors of equal shape.
+        padded = rows.new_zeros((max(counts), *rows.shape[1:]))
+        padded[: rows.shape[0]] = rows
+        return torch.cat([part[:count] for part, count in zip(self.gather(padded), counts, strict=True)])
+
+    def exchange(self, document: Any) -> list[Any]:
+        """A JSON document of each process, in their order."""
+        text = (json.dumps(document) + "\n").encode()
+        joined = self.gather_rows(torch.frombuffer(bytearray(text), dtype=torch.uint8))
+        return [json.loads(line) for line in bytes(joined.tolist()).splitlines()]
+
+    @property
+    def share(self) -> Share:
+        """The part of a test set that this process scores."""
+        return Share(self.rank, self.world_size, self.exchange)
+
     def wait(self) -> None:
         """Until all processes are here."""
         if self.world_size > 1:
@@ -93,7 +119,9 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
             torch.cuda.set_device(device)
         _join("nccl" if device.type == "cuda" else "gloo")
     try:
-        with torch.random.fork_rng(devices=devices):
+        with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
+            # Of weights with an axis of length 1; it says of itself that nothing is wrong.
+            warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
             seed_all(choices.seed, device)
             yield Runtime(device, DTYPES[choices.precision], mixed, rank, world)
     except RuntimeError as problem:
@@ -107,6 +135,11 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
         # Only where it was changed: this call loads torch's compiler, which takes seconds.
         if torch.are_deterministic_algorithms_enabled() != strict:
             torch.use_deterministic_algorithms(strict)
+
+
+def started_on(device: str) -> AbstractContextManager[Runtime]:
+    """A process that scores or predicts: on a device of that name, as its part among several if there are."""
+    return started(build_settings(RuntimeSettings, {"device": device}, where="runtime"))
 
 
 def _join(backend: str) -> None:

@@ -15,6 +15,8 @@ from spectrakan.checkpoint import Checkpoint, describe_model
 from spectrakan.data.loader import Loader
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.models.operator import Operator
+from spectrakan.theory.control import cap_slopes
+from spectrakan.theory.parts import token_kan
 from spectrakan.training.average import WeightAverage
 from spectrakan.training.runtime import Runtime, random_states, restore_random
 from spectrakan.training.schedule import rate_factor
@@ -37,28 +39,30 @@ class Position:
 
 
 class Session:
-    """A model in training: weights, their average, optimizer, loader and position.
+    """A model in training by an objective: weights, their average, optimizer, loader and position.
 
     `validate` gives the validation error of the model as it is, None where there is nothing to validate on.
     """
 
     def __init__(
         self,
-        model: Operator,
+        objective: Objective,
         loader: Loader,
         choices: RunSettings,
         runtime: Runtime,
         data_sha256: str,
         validate: Callable[[Operator], float | None],
     ) -> None:
-        self.model, self.loader, self.choices, self.runtime = model, loader, choices, runtime
+        self.model, self.loader, self.choices, self.runtime = objective.model, loader, choices, runtime
         self.data_sha256, self.validate = data_sha256, validate
         self.position = Position()
-        self.average = WeightAverage(model, choices.training.average)
-        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.constrain()
+        self.average = WeightAverage(self.model, choices.training.average, self.constrain)
+        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = _optimizer(self.parameters, choices)
-        self.objective = _wrapped(Objective(model, choices.training), choices, runtime)
+        self.objective = _wrapped(objective, choices, runtime)
         self.best_weights: dict[str, Tensor] = {}
+        self.good: Checkpoint | None = None
         self.stop_requested: Callable[[], bool] = lambda: False
         self.checkpoint_wanted: Callable[[], bool] = lambda: False
         self.stopping = False
@@ -82,6 +86,12 @@ class Session:
         )
         return training.learning_rate * shape * self.position.rate_factor
 
+    def constrain(self) -> None:
+        """Bring the weights back to where the settings want them; where nothing is capped, nothing happens."""
+        control = self.choices.training.lipschitz
+        if control.cap is not None:
+            cap_slopes(token_kan(self.model), control.cap, control.measure)
+
     def capture(self) -> Checkpoint:
         """The whole state; all processes must call it together, for each has its own random numbers."""
         return Checkpoint(
@@ -96,7 +106,14 @@ class Session:
                 "processes": self.runtime.world_size,
                 "data_sha256": self.data_sha256,
             },
+            good=self._earlier(),
         )
+
+    def _earlier(self) -> Checkpoint | None:
+        """The good state, unless the present one stands at the same step."""
+        if self.good is None or self.good.position["step"] == self.position.step:
+            return None
+        return self.good
 
     def restore(self, saved: Checkpoint) -> None:
         """Stand where `saved` was taken; a state of other data or of another model is refused."""
@@ -106,6 +123,7 @@ class Session:
         # Torch takes the tensors over as they are, so a state that is kept must be handed in as a copy.
         self.optimizer.load_state_dict(copy.deepcopy(dict(saved.optimizer)))
         restore_random(dict(saved.random), self.runtime)
+        self.good = saved.good
         facts = saved.position
         self.position = Position(**{entry.name: facts[entry.name] for entry in fields(Position)})
         self.loader.restore({"epoch": facts["epoch"], "batch": facts["batch"]})
@@ -130,8 +148,8 @@ class Session:
             raise ConfigError(f"the checkpoint holds another model: its {', '.join(differing)} differ")
         if facts["processes"] != self.runtime.world_size:
             raise ConfigError(
-                f"the checkpoint was trained by {facts['processes']} processes, there are {self.runtime.world_size}; "
-                "resume with as many, for batches are shared out among them"
+                f"the checkpoint was trained by {facts['processes']} processes, this run has "
+                f"{self.runtime.world_size}; resume with {facts['processes']}, for batches are shared out among them"
             )
 
 

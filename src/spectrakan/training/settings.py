@@ -12,8 +12,10 @@ from pydantic import Field
 from spectrakan.config import apply_overrides, as_mapping, build_settings, read_yaml, settings
 from spectrakan.data.catalog import TASKS, task
 from spectrakan.data.prepare import DataSettings
+from spectrakan.data.windows import Starts
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.models.catalog import MODELS, VARIANTS
+from spectrakan.theory.control import LipschitzSettings
 from spectrakan.training.loss import LossName
 from spectrakan.training.recipes import RecipeName, recipe
 from spectrakan.training.schedule import ScheduleName
@@ -22,6 +24,7 @@ Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
+ErrorName = Literal["relative_l2", "mse"]
 
 
 @settings
@@ -38,12 +41,16 @@ class TrainingSettings:
     """The largest rate of the schedule."""
     loss: LossName = "relative_l2"
     """`mse`, `relative_l2` or `h1`, at unit scale."""
+    physics_weight: NotNegative = 0.0
+    """Weight of the equation's residual of the predicted frames, added to the loss; 0 leaves it out."""
     mode: Literal["one_step", "autoregressive", "pushforward"] = "one_step"
     """What is unrolled and what is differentiated."""
     horizon: Count = 1
     """Frames that are unrolled in training; 1 in mode one_step."""
     gradient_steps: Count = 1
     """Last frames of a pushforward that are compared and differentiated."""
+    starts: Starts = "all"
+    """Whether windows start at every frame where they fit, or only at the first one of each trajectory."""
     curriculum: Share = 0.0
     """Share of the training over which the horizon grows from 1 to its full length."""
     noise: NotNegative = 0.0
@@ -72,10 +79,16 @@ class TrainingSettings:
     """Whether fields are brought to unit scale by the mean and spread of the training part."""
     validate_epochs: Count = 1
     """Epochs from one validation to the next; the last epoch is always validated."""
+    validation: ErrorName = "relative_l2"
+    """Error of rollouts, in physical units, by which the best weights are chosen."""
+    validation_frames: Count | None = None
+    """Frames of those rollouts; unset: all that are predicted and scored."""
     max_recoveries: Annotated[int, Field(ge=0)] = 3
     """How often training goes back to its last good state at half the rate before it gives up."""
     explosion: Annotated[float, Field(gt=1.0)] = 1000.0
     """A loss this many times its running mean counts as exploded."""
+    lipschitz: LipschitzSettings = field(default_factory=LipschitzSettings)
+    """How steep the token's KAN may become."""
 
     def __post_init__(self) -> None:
         if self.mode == "one_step" and self.horizon != 1:
@@ -123,6 +136,14 @@ class RunSettings:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
 
+    def __post_init__(self) -> None:
+        known = task(self.task).equation
+        if self.training.physics_weight and (known is None or known.residual is None):
+            raise ConfigError(
+                f"training.physics_weight={self.training.physics_weight:g} needs an equation whose residual is "
+                f"known, '{self.task}' has none; set it to 0"
+            )
+
 
 def resolve(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunSettings:
     """The settings of a run from a task's name, a YAML file or a mapping, changed by `key=value` texts.
@@ -140,10 +161,21 @@ def resolve(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (
     task(name)
     kind = _group(given, "training").get("recipe", "ours")
     model_given = _group(given, "model")
-    defaults = recipe(kind, name)
+    defaults = recipe(kind, name, model_given.get("name", "spectrakan"))
     merged = _merge({key: value for key, value in defaults.items() if key != "model"}, given)
     merged["model"] = _model(model_given, defaults.get("model", {}))
-    return build_settings(RunSettings, merged)
+    chosen = build_settings(RunSettings, merged)
+    _check_control(chosen)
+    return chosen
+
+
+def _check_control(chosen: RunSettings) -> None:
+    if chosen.training.lipschitz.active and chosen.model.get("token") != "kan":
+        raise ConfigError(
+            "training.lipschitz controls a KAN token (model.name=spectrakan, model.token=kan), "
+            f"got model.name={chosen.model['name']} with token {chosen.model.get('token', 'none')}; "
+            "leave it out or choose such a model"
+        )
 
 
 def _mapping(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:

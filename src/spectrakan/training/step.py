@@ -53,6 +53,7 @@ def take_step(session: Session, window: Window) -> StepResult:
     problem = _problem(session, loss, norm)
     if not problem:
         session.optimizer.step()
+        session.constrain()
     compute = time.perf_counter() - begin
     if not problem:
         _advance(session, loss)
@@ -111,6 +112,7 @@ def _pieces(window: Window, count: int) -> Iterator[Window]:
             targets=window.targets[part],
             params=None if window.params is None else window.params[part],
             observed=None if window.observed is None else window.observed[part],
+            times=None if window.times is None else window.times[part],
         )
 
 

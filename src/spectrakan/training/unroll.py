@@ -5,7 +5,8 @@ autoregressive  `horizon` frames, each from the ones before, gradients through a
 pushforward     the same, but only the last `gradient_steps` frames are compared and differentiated: the
                 operator learns from its own errors without the cost of a long graph (Brandstetter et al. 2022)
 
-A steady task is one step. Noise on the first history makes any mode robust to the operator's own errors.
+A steady task is one step. Noise on the first history makes any mode robust to the operator's own errors. What
+`training.lipschitz` penalises is added on top.
 """
 
 from __future__ import annotations
@@ -18,17 +19,24 @@ from torch.utils.checkpoint import checkpoint
 
 from spectrakan.fields import Grid, Window
 from spectrakan.models.operator import Operator
+from spectrakan.theory.control import control_penalty
+from spectrakan.theory.parts import token_kan
 from spectrakan.training.loss import loss
+from spectrakan.training.physics import PhysicsTerm
 from spectrakan.training.settings import TrainingSettings
 
 
 class Objective(nn.Module):
-    """The mean loss of a batch, `Window -> ()`; one module, so that a distributed wrapper sees one forward."""
+    """The mean loss of a batch, `Window -> ()`; one module, so that a distributed wrapper sees one forward.
 
-    def __init__(self, model: Operator, choices: TrainingSettings) -> None:
+    With a `physics` term its value for the compared frames, in physical units, is added.
+    """
+
+    def __init__(self, model: Operator, choices: TrainingSettings, physics: PhysicsTerm | None = None) -> None:
         super().__init__()
         self.model = model
         self.choices = choices
+        self.physics = physics
 
     def forward(self, window: Window, horizon: int, noise: torch.Generator | None = None) -> Tensor:
         """Unroll `horizon` frames and compare; `noise` is where random perturbations come from."""
@@ -49,7 +57,13 @@ class Objective(nn.Module):
             observed=window.observed,
             step_reduction=choices.step_reduction,
         )
-        return samples.mean()
+        value: Tensor = samples.mean()
+        if self.physics is not None:
+            value = value + choices.physics_weight * self.physics(window, model.output_units.denormalize(pred), free)
+        if choices.lipschitz.penalises:
+            # In here and not beside it: processes add up the gradients of what this module gives.
+            value = value + control_penalty(token_kan(model), choices.lipschitz)
+        return value
 
 
 Step = Callable[[Operator, Tensor, Tensor | None, Grid | None], Tensor]

@@ -1,4 +1,8 @@
-"""The error by which the best weights are chosen: relative L2 of whole rollouts in physical units."""
+"""The error by which the best weights are chosen: of whole rollouts, in physical units.
+
+relative_l2  mean over samples and fields of ||p - t|| / ||t||, norms over all frames and cells
+mse          mean over samples, fields, frames and cells of (p - t)²
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,17 @@ import torch
 from torch import Tensor
 
 from spectrakan.data.windows import Windows
+from spectrakan.fields import Window
 from spectrakan.models.operator import Operator
 from spectrakan.rollout import rollout
 from spectrakan.training.runtime import Runtime
+from spectrakan.training.settings import ErrorName, TrainingSettings
 
 
-def validator(windows: Windows | None, batch_size: int, runtime: Runtime) -> Callable[[Operator], float | None]:
-    """The mean over samples and fields of ||p - t|| / ||t||, norms over all frames and cells.
+def validator(
+    windows: Windows | None, choices: TrainingSettings, runtime: Runtime
+) -> Callable[[Operator], float | None]:
+    """The error of a model on these windows; None where there are none.
 
     Processes share the samples; a rollout that is not finite makes the error infinite.
     """
@@ -24,7 +32,8 @@ def validator(windows: Windows | None, batch_size: int, runtime: Runtime) -> Cal
         if windows is None:
             return None
         mine = list(range(runtime.rank, len(windows), runtime.world_size))
-        total = sum(_errors(model, windows, batch, runtime) for batch in _batches(mine, batch_size))
+        batches = _batches(mine, choices.batch_size)
+        total = sum(_errors(model, windows.gather(batch), choices.validation, runtime) for batch in batches)
         error = runtime.sum((total,))[0] / len(windows)
         return error if math.isfinite(error) else math.inf
 
@@ -32,9 +41,8 @@ def validator(windows: Windows | None, batch_size: int, runtime: Runtime) -> Cal
 
 
 @torch.no_grad()
-def _errors(model: Operator, windows: Windows, indices: Sequence[int], runtime: Runtime) -> float:
+def _errors(model: Operator, window: Window, name: ErrorName, runtime: Runtime) -> float:
     """Sum over some samples of their errors."""
-    window = windows.gather(indices)
 
     def move(tensor: Tensor) -> Tensor:
         return tensor.to(runtime.device, runtime.dtype)
@@ -45,6 +53,8 @@ def _errors(model: Operator, windows: Windows, indices: Sequence[int], runtime: 
         pred = rollout(model, inputs, targets.shape[1], params, window.grid)
     else:
         pred = model(inputs, params, window.grid)[:, None]
+    if name == "mse":
+        return float((pred - targets).double().square().flatten(1).mean(1).sum())
     error, size = (values.square().flatten(1, -2).sum(1).sqrt() for values in (pred - targets, targets))
     ratio = error / size.clamp_min(torch.finfo(size.dtype).tiny)
     # A field that is zero throughout has no relative error; its absolute one stands in.

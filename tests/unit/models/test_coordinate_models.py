@@ -165,8 +165,8 @@ def test_transolver_has_the_published_number_of_parameters():
     lift = linear(1 + 2, 2 * width) + linear(2 * width, width)
     model = sk.build_model("transolver", signature(history=1, in_channels=1, out_channels=1, steady=True))
     assert sum(p.numel() for p in model.parameters()) == lift + 5 * block + 2 * width + linear(width, 1)
-    darcy = {"width": 128, "num_layers": 8, "num_slices": 64, "projection": "convolution", "positions": "distances"}
-    grid = sk.build_model("transolver", signature(history=1, in_channels=1, out_channels=1, steady=True), **darcy)
+    facts = signature(history=1, in_channels=1, out_channels=1, steady=True)
+    grid = sk.build_model("transolver", facts, variant="darcy")
     width, head = 128, 16
     attention = 2 * (9 * width + 1) * width + linear(width, width) + linear(head, 64) + 3 * head**2 + 8
     block = attention + 2 * linear(width, width) + 4 * width

@@ -79,6 +79,8 @@ def test_each_gate_each_knot_and_each_weight_is_reached():
     for name, total in totals.items():
         if name.endswith(("mixing.0.weight", "mixing.1.weight")):
             total[0, ..., 1] = 1.0
+        if name.endswith("joint.weight"):
+            total[0, 0, ..., 1] = 1.0
         if name.endswith("knots.logit"):
             total[:, -1] = 1.0
         if "excitation.squeeze" in name or "excitation.excite" in name:
@@ -150,7 +152,7 @@ def test_wrong_parameters_and_grids_are_refused():
         ({"variant": "papre"}, "did you mean 'paper'"),
         ({"basis": ["fourier"]}, "basis names 1 axes"),
         ({"gate_conditioning": "token", "token": "none"}, "needs a token"),
-        ({"gate_conditioning": "token", "mixing": "joint"}, "joint ones have no gates"),
+        ({"gate_conditioning": "token", "mixing": "joint", "coarse": False}, "joint ones have no gates"),
     ],
 )
 def test_wrong_choices_are_refused(choices, message):

@@ -123,6 +123,16 @@ def test_every_parameter_gets_a_gradient_and_none_is_complex(name, choices, dims
         assert float(parameter.grad.abs().max()) > 0, key
 
 
+def test_parameters_say_what_they_are():
+    names = {name: {key for key, _ in built(name, signature()).named_parameters()} for name in NAMES}
+    assert {"layers.0.systems.poles.0", "layers.0.systems.poles.1", "layers.0.systems.residues"} <= names["lno"]
+    assert {"layers.0.fourier.weight", "layers.0.differential.weight", "layers.0.integral.weight"} <= names[
+        "local_fno"
+    ]
+    assert all(any(key.startswith(part) for key in names["ffno"]) for part in ("lift", "spectral", "feed_forward"))
+    assert all(any(key.startswith(part) for key in names["unet"]) for part in ("encoder", "rise", "decoder"))
+
+
 @pytest.mark.parametrize("name", ["fno", "ffno", "local_fno", "lno"])
 def test_every_entry_of_a_spectral_weight_is_reached(name):
     """But for the imaginary part of the constant mode, which no real field can see in the last axis."""

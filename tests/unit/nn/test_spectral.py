@@ -123,11 +123,11 @@ def test_sine_basis_is_the_discrete_sine_transform(cells, generator):
     assert np.abs(layer(field, axes_for((cells,)))[0, 0].detach().numpy() - expected).max() < 1e-12
 
 
-@pytest.mark.parametrize("cells", [6, 9, 20])
+@pytest.mark.parametrize("cells", [8, 16, 24])
 def test_extended_basis_is_the_fft_of_the_padded_field(cells, generator):
     layer = randomised(AxialSpectral(WIDTH, MODES, ["extended"]), generator)
     field = field_of((cells,), generator)
-    padded = torch.cat([field, torch.zeros_like(field)], dim=2)
+    padded = torch.cat([field, torch.zeros_like(field[..., : cells // 8])], dim=2)
     expected = by_complex_fft(layer, padded)[..., :cells]
     assert (layer(field, axes_for((cells,))) - expected).abs().max() < 1e-12
 

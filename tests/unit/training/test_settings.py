@@ -28,20 +28,6 @@ def test_recipe_then_file_then_override(tmp_path):
     assert (chosen.model["predict"], chosen.data.history) == ("direct", 10)
 
 
-def test_pdebench_recipes_are_the_published_ones():
-    found = {
-        name: (chosen.batch_size, chosen.horizon, chosen.mode)
-        for name in ("cns1d", "diffusion_reaction1d", "darcy2d", "shallow_water2d")
-        for chosen in [resolve(name, ["training.recipe=pdebench"]).training]
-    }
-    assert found == {
-        "cns1d": (100, 11, "autoregressive"),
-        "diffusion_reaction1d": (50, 25, "autoregressive"),
-        "darcy2d": (50, 1, "one_step"),
-        "shallow_water2d": (5, 91, "autoregressive"),
-    }
-
-
 @pytest.mark.parametrize(
     ("source", "overrides", "told"),
     [

@@ -59,6 +59,8 @@ class Schema:
     """Names of the columns of `params`."""
     constants: dict[str, float] = field(default_factory=dict)
     """Physical parameters that all samples share."""
+    origin: dict[str, Any] = field(default_factory=dict)
+    """Seed and parameters that generated samples were made from; empty for others."""
     boundary: tuple[Boundary, ...] = ()
     """What happens at the ends of each axis; empty when unknown."""
     task: str = ""
@@ -82,6 +84,7 @@ def describe(trajectories: Trajectories, dtype: np.dtype[Any] | None) -> Schema:
         ),
         param_names=trajectories.param_names,
         constants={name: float(number) for name, number in trajectories.constants.items()},
+        origin=dict(trajectories.origin),
         boundary=trajectories.grid.boundary,
         task=trajectories.task,
         digest=digest(small_arrays(trajectories)),
@@ -177,4 +180,5 @@ def assemble(
         param_names=schema.param_names,
         task=schema.task,
         constants=schema.constants,
+        origin=schema.origin,
     )

@@ -1,0 +1,124 @@
+"""The record of what is known of a model on a region: every number with its status.
+
+`certified`: proved for all inputs of the region. `estimated`: measured, and possibly exceeded by an input that
+nobody tried. What attacks reach is no bound at all but a floor under every bound; it carries no status.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Status = Literal["certified", "estimated"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One claim: `value` is never exceeded (certified) or was never seen exceeded (estimated).
+
+    `attacked` is the worst that attacks found for the same quantity, None where nothing can be attacked.
+    """
+
+    value: float
+    status: Status
+    meaning: str
+    attacked: float | None = None
+
+    @property
+    def beaten(self) -> bool:
+        """Whether an attack went beyond the value, rounding aside."""
+        return self.attacked is not None and self.attacked > self.value * (1 + 1e-9) + 1e-12
+
+    @property
+    def ratio(self) -> float | None:
+        """How far the value lies above the worst that was found."""
+        return self.value / self.attacked if self.attacked else None
+
+
+@dataclass(frozen=True)
+class LayerEdges:
+    """Lipschitz constants of one KAN layer's edges, each `[output][input]`."""
+
+    lemma: list[list[float]]
+    exact: list[list[float]]
+    on_region: list[list[float]]
+
+    def largest(self) -> dict[str, float]:
+        """The steepest edge by each of the three."""
+        return {name: max(map(max, getattr(self, name))) for name in ("lemma", "exact", "on_region")}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `certify` returns; rates are changes over the sup norm of the input's change, in normalised units."""
+
+    radius: float
+    num_inputs: int
+    resolution: tuple[int, ...]
+    entries: dict[str, Entry]
+    edges: tuple[LayerEdges, ...]
+    constants: dict[str, float] = field(default_factory=dict)
+    log_modulation_paper: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kan(self) -> float:
+        """Lipschitz constant of the token's KAN over the summaries that the region holds."""
+        return self.entries["kan"].value
+
+    @property
+    def modulation(self) -> float:
+        """Our bound of the modulation's Lipschitz constant."""
+        return self.entries["modulation"].value
+
+    @property
+    def modulation_paper(self) -> float:
+        """L_m of Theorem 3.2 with the same constants; infinite where no float holds it."""
+        return self.entries["modulation_paper"].value
+
+    @property
+    def modulation_attacked(self) -> float:
+        """The worst change of the modulation that was found, over the size of the perturbation."""
+        return self.entries["modulation"].attacked or 0.0
+
+    @property
+    def status(self) -> dict[str, Status]:
+        """`certified` or `estimated`, by entry."""
+        return {name: entry.status for name, entry in self.entries.items()}
+
+    @property
+    def beaten(self) -> tuple[str, ...]:
+        """Entries that an attack has refuted; there must be none."""
+        return tuple(name for name, entry in self.entries.items() if entry.beaten)
+
+    def to_json(self) -> str:
+        """The whole record as JSON text; numbers too large for a float are null."""
+        return json.dumps(_finite(self.as_mapping()), indent=2)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The same as plain dictionaries and lists."""
+        entries = {name: {**asdict(entry), "ratio": entry.ratio} for name, entry in self.entries.items()}
+        return {
+            "radius": self.radius,
+            "num_inputs": self.num_inputs,
+            "resolution": list(self.resolution),
+            "entries": entries,
+            "status": self.status,
+            "beaten": list(self.beaten),
+            "modulation_attacked": self.entries["modulation"].attacked,
+            "log_modulation_paper": self.log_modulation_paper,
+            "constants": self.constants,
+            "edges": [asdict(layer) for layer in self.edges],
+            "notes": list(self.notes),
+        }
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows neither infinity nor not-a-number."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,92 @@
+"""How the prediction moves: the readout's hidden units meet features and modulation in every cell.
+
+    p(y) = [last frame +] scale (W_2 gelu(h(y)) + b_2),     h(y) = W_1 f(y) + B A + b_1
+
+Per output cell the Jacobian's row sums are bounded, which is the norm from sup to sup:
+    |W_2 s J_h + last| row sums  +  |W_2 s| (what varies in h)  +  |W_2| d (reach of h),     gelu'(h) in s +- d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spectrakan.models.spectrakan import SpectraKAN
+from spectrakan.theory.attention_bounds import cell_blocks
+from spectrakan.theory.signal import Signal
+from spectrakan.theory.slopes import slope_range
+from spectrakan.theory.tangent import Tangent
+
+CELLS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """Hidden units of some cells: `middle` `(hidden, cells, inputs)`, what varies `(hidden, cells)`."""
+
+    cells: slice
+    middle: Tensor
+    varies: Tensor
+
+    def reach(self) -> Tensor:
+        return self.middle.abs().sum(-1) + self.varies
+
+
+def prediction_rate(model: SpectraKAN, features: Signal, value: Tensor, modulation: Tangent) -> Tensor:
+    """Sup over cells and fields of the prediction's rate in the sup norm, at unit scale; A's value `(values,)`."""
+    local, out = model.readout.local, model.readout.out
+    spreading = _spreading(model)
+    centre = local.weight @ features.value.flatten(1) + (spreading @ value + local.bias)[:, None]
+    reach = torch.cat([part.reach() for part in _hidden(model, features, modulation, spreading)], dim=1)
+    moved = features.stage.moved(reach)
+    low, high = slope_range("gelu", centre - moved, centre + moved)
+    slope, half = (low + high) / 2, (high - low) / 2
+    scale = model.increment_scale[:, None] if model.increments else torch.ones_like(model.increment_scale)[:, None]
+    rates = []
+    for part in _hidden(model, features, modulation, spreading):
+        weight = scale[..., None] * out.weight[..., None] * slope[:, part.cells]
+        middle = torch.einsum("ohy,hyn->oyn", weight, part.middle)
+        if model.increments:
+            _add_last_frame(middle, part.cells, model)
+        varies = torch.einsum("ohy,hy->oy", weight.abs(), part.varies)
+        bent = scale * (out.weight.abs() @ (half[:, part.cells] * part.reach()))
+        rates.append((middle.abs().sum(-1) + varies + bent).amax())
+    return torch.stack(rates).amax()
+
+
+def _spreading(model: SpectraKAN) -> Tensor:
+    """B: from the modulation to the hidden units."""
+    if model.readout.broadcast is not None:
+        return model.readout.broadcast.weight
+    local = model.readout.local.weight
+    return local if model.merge is None else local @ model.merge.weight
+
+
+def _hidden(model: SpectraKAN, features: Signal, modulation: Tangent, spreading: Tensor) -> Iterator[_Hidden]:
+    weight = model.readout.local.weight
+    channels, total = features.value.shape[0], features.value[0].numel()
+    middle = features.tangent.middle.view(channels, total, -1)
+    blocks, box = cell_blocks(features), features.tangent.box
+    shared = modulation.times(spreading)
+    aside = torch.zeros(weight.shape[0], dtype=weight.dtype) if shared.box is None else shared.box
+    for start in range(0, total, CELLS_AT_ONCE):
+        cells = slice(start, min(start + CELLS_AT_ONCE, total))
+        jacobian = torch.einsum("hc,cyn->hyn", weight, middle[:, cells]) + shared.middle[:, None]
+        varies = torch.einsum("hc,ycd,hd->hy", weight, blocks[cells], weight).clamp_min(0).sqrt()
+        if box is not None:
+            varies = torch.minimum(varies, weight.abs() @ box.view(channels, total)[:, cells])
+        yield _Hidden(cells, jacobian, varies + aside[:, None])
+
+
+def _add_last_frame(middle: Tensor, cells: slice, model: SpectraKAN) -> None:
+    """Add the derivative of the last frame, one in its own field and cell, to rows `(out, cells, inputs)`."""
+    fields, total = model.signature.in_channels, middle.shape[-1]
+    frames = model.signature.history
+    all_cells = total // (frames * fields)
+    for field in range(middle.shape[0]):
+        first = ((frames - 1) * fields + field) * all_cells
+        places = torch.arange(cells.start, cells.stop)
+        middle[field, places - cells.start, first + places] += 1.0

@@ -1,0 +1,132 @@
+"""Conformal bands around models that were really trained keep their promise on trajectories nobody has seen."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from spectrakan.data.generate import generate
+from spectrakan.data.prepare import Prepared, prepare
+from spectrakan.data.regenerate import regenerate
+from spectrakan.data.write import write_dataset
+from spectrakan.errors import ConfigError
+from spectrakan.evaluation import (
+    BandWarning,
+    band_coverage,
+    calibrate_bands,
+    calibrated,
+    profile,
+    residual_scale,
+)
+from spectrakan.evaluation.band_coverage import all_predicted
+from spectrakan.evaluation.evaluate import evaluate
+from spectrakan.models.operator import Operator
+from spectrakan.training import resolve, train
+
+SPLIT = (
+    "data.split.train=0.2",
+    "data.split.validation=0.1",
+    "data.split.calibration=0.35",
+    "data.split.test=0.35",
+)
+SMALL = ("model.width=8", "model.num_modes=4", "model.num_layers=2", "runtime.threads=1")
+
+
+def trained(task: str, *overrides: str) -> tuple[Operator, Prepared]:
+    run = train(task, model="fno", overrides=[*SPLIT, *SMALL, *overrides])
+    choices = resolve(run.record["config"])
+    return run.model, prepare(choices.task, choices.data)
+
+
+@pytest.fixture(scope="module")
+def darcy() -> tuple[Operator, Prepared]:
+    return trained("darcy2d", "data.num_samples=400", "data.resolution=12", "training.epochs=8")
+
+
+@pytest.fixture(scope="module")
+def droplet(tmp_path_factory) -> tuple[Operator, Prepared]:
+    file = tmp_path_factory.mktemp("data") / "droplets.h5"
+    write_dataset(file, generate("droplet2d", 300, 12, frames=6, dtype=np.float32))
+    return trained(
+        "droplet2d", f"data.path='{file}'", "training.mode=one_step", "training.horizon=1",
+        "training.curriculum=0.0", "training.epochs=6", "data.seed=1",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("set_up", ["darcy", pytest.param("droplet", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("per", ["cell", "trajectory"])
+@pytest.mark.parametrize("coverage", [0.8, 0.9])
+def test_the_promise_is_kept_within_two_standard_errors(request, set_up, per, coverage):
+    model, prepared = request.getfixturevalue(set_up)
+    data, split = prepared.trajectories, prepared.split
+    assert evaluate(model, data, samples=split.test)["metrics"]["relative_l2"] < 0.5  # it has learned something
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BandWarning)
+        bands = calibrated(model, data, split, coverage=coverage, per=per)
+        found = band_coverage(model, bands, data, split.test)
+    error = math.sqrt(coverage * (1 - coverage) * (1 / len(split.calibration) + 1 / len(split.test)))
+    assert found["promised"] == coverage
+    assert found["standard_error"] == pytest.approx(error)
+    assert abs(found["measured"] - coverage) <= 2 * error, found
+    assert found["kept"]
+
+
+@pytest.mark.parametrize("per", ["cell", "trajectory"])
+def test_the_promise_is_kept_in_19_of_20_splits(darcy, per):
+    """One split may be unlucky; held-out trajectories dealt anew 200 times must not be, as chance has it."""
+    model, prepared = darcy
+    data, split = prepared.trajectories, prepared.split
+    pred, truth = all_predicted(model, data, [*split.calibration, *split.test], 1)
+    scale = residual_scale(*all_predicted(model, data, split.validation, 1))
+    half = len(split.calibration)
+    generator = torch.Generator().manual_seed(0)
+    found = []
+    for _ in range(200):
+        order = torch.randperm(len(pred), generator=generator)
+        left, right = order[:half], order[half:]
+        bands = calibrate_bands(pred[left], truth[left], coverage=0.9, per=per, scale=scale)
+        found.append(bands.measure(pred[right], truth[right]))
+    mean = sum(each.measured for each in found) / len(found)
+    assert 0.9 - 0.005 <= mean <= 0.9 + 1 / (half + 1) + 0.005
+    assert sum(each.kept() for each in found) >= 0.9 * len(found)
+
+
+@pytest.mark.slow
+def test_bands_take_the_shape_of_the_errors(droplet):
+    """Half-widths per trajectory are one multiple of the model's usual error, frame by frame."""
+    model, prepared = droplet
+    bands = calibrated(model, prepared.trajectories, prepared.split, per="trajectory")
+    found = band_coverage(model, bands, prepared.trajectories, prepared.split.test)
+    usual = profile(model, prepared.trajectories, samples=prepared.split.test)["rmse"]
+    for field, widths in found["half_width"].items():
+        multiple = np.array(widths) / np.array(usual[field])
+        assert multiple.min() > 2.0
+        assert multiple.max() < 1.3 * multiple.min()
+
+
+def test_another_resolution_is_warned_of_and_carries_no_promise(darcy):
+    model, prepared = darcy
+    bands = calibrated(model, prepared.trajectories, prepared.split)
+    finer = regenerate(prepared.trajectories, resolution=24)
+    with pytest.warns(BandWarning, match="calibrated on \\(12, 12\\) cells are interpolated"):
+        found = band_coverage(model, bands, finer, prepared.split.test[:20])
+    assert (found["promised"], found["kept"], found["resolution"]) == (None, False, [24, 24])
+
+
+def test_a_split_by_time_is_warned_of_and_carries_no_promise(darcy):
+    model, prepared = darcy
+    bands = calibrated(model, prepared.trajectories, prepared.split, time_ordered=True)
+    with pytest.warns(BandWarning, match="split by time"):
+        found = band_coverage(model, bands, prepared.trajectories, prepared.split.test)
+    assert (found["promised"], found["kept"]) == (None, False)
+
+
+def test_without_a_part_of_its_own_there_are_no_bands(darcy):
+    model, prepared = darcy
+    split = type(prepared.split)(train=prepared.split.train, test=prepared.split.test)
+    with pytest.raises(ConfigError, match="no calibration part"):
+        calibrated(model, prepared.trajectories, split)

@@ -1,0 +1,107 @@
+"""`spectrakan evaluate` on small trained runs: tables, records beside the run, and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectrakan.cli.evaluate import evaluate
+from spectrakan.data.generate import generate
+from spectrakan.data.write import write_dataset
+from spectrakan.errors import ConfigError
+from spectrakan.training import train
+
+SMALL = ["model.width=8", "training.epochs=1", "runtime.threads=1"]
+SHARES = [
+    "data.split.train=0.3", "data.split.validation=0.1", "data.split.calibration=0.4", "data.split.test=0.2",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def droplets(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("droplets")
+    write_dataset(folder / "data.h5", generate("droplet2d", 30, 8, frames=5, dtype=np.float32))
+    one_step = ["training.mode=one_step", "training.horizon=1", "training.curriculum=0.0"]
+    choices = [*SMALL, *SHARES, *one_step, "model.num_modes=3", f"data.path='{folder / 'data.h5'}'"]
+    train("droplet2d", model="fno", overrides=choices, output=folder / "run")
+    return folder / "run"
+
+
+def read(run: Path, name: str) -> dict:
+    return json.loads((run / "evaluations" / f"{name}.json").read_text())
+
+
+def test_scores_are_those_of_training_and_are_kept_with_their_provenance(droplets, capsys):
+    evaluate(droplets)
+    told = capsys.readouterr().out
+    record, trained = read(droplets, "test"), json.loads((droplets / "record.json").read_text())
+    assert record["metrics"]["rmse"] == pytest.approx(trained["metrics"]["rmse"], rel=1e-5)
+    assert record["provenance"]["data_sha256"] == trained["provenance"]["data_sha256"]
+    assert record["provenance"]["samples"] == trained["provenance"]["split"]["test"]
+    assert record["config"] == trained["config"]
+    assert f"fno on {len(record['provenance']['samples'])} samples, 8 x 8 cells, 4 frames ahead" in told
+    row = next(line.split() for line in told.splitlines() if line.startswith("rmse"))
+    assert float(row[1]) == pytest.approx(record["metrics"]["rmse"], rel=1e-3)
+    assert float(row[2]) == pytest.approx(record["metrics_per_field"]["rho"]["rmse"], rel=1e-3)
+    assert str(droplets / "evaluations" / "test.json") in told.replace("\n", "")
+
+
+def test_every_question_has_its_table_and_its_place_in_the_record(droplets, capsys):
+    evaluate(droplets, with_profile=True, cost=True, stability=True, bands=True)
+    told = capsys.readouterr().out
+    record = read(droplets, "test-profile-cost-stability-bands")
+    assert record["profile"]["relative_l2"]["all"][-1] > 0
+    assert f"{record['profile']['relative_l2']['all'][0]:.4g}" in told
+    assert record["cost"]["equal_resolution"]["speed_up"] > 0
+    assert "speed-up at equal resolution" in told
+    assert (record["stability"]["horizon"], record["stability"]["frames_with_truth"]) == (20, 20)
+    assert f"{record['stability']['blow_ups']} of {record['stability']['num_samples']} samples blow up" in told
+    assert record["bands"]["promised"] == 0.9
+    assert "Bands per trajectory from 12 trajectories" in told
+    for heading in ("Relative L2 error against time", "Energy by band", "Drift of the domain's mean", "mass"):
+        assert heading in told
+
+
+def test_several_resolutions_are_solved_and_laid_side_by_side(droplets, capsys):
+    evaluate(droplets, resolution=[8, 12], as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["resolution"] == [8, 8]
+    assert [entry["data"] for entry in found["resolutions"]["resolutions"]] == ["given", "solved"]
+    assert found["resolutions"]["resolutions"][0]["ratio"] == 1.0
+    assert read(droplets, "test-8-12")["resolutions"]["trained_at"] == 8
+    evaluate(droplets, resolution=[8, 12])
+    assert "Trained at 8" in capsys.readouterr().out
+
+
+def test_bands_on_another_grid_are_warned_of_on_the_terminal(droplets, tmp_path, capsys):
+    write_dataset(tmp_path / "finer.h5", generate("droplet2d", 3, 16, seed=5, frames=5, dtype=np.float32))
+    evaluate(droplets, data=tmp_path / "finer.h5", bands=True)
+    told = capsys.readouterr().out
+    assert "nothing is promised" in told
+    assert "warning: bands calibrated on (8, 8) cells are interpolated to (16, 16)" in told
+    assert read(droplets, "finer-bands")["bands"]["promised"] is None
+
+
+def test_a_file_of_others_is_scored_but_has_no_solver(droplets, tmp_path, capsys):
+    foreign = generate("droplet2d", 2, 8, seed=5, frames=5, dtype=np.float32)
+    np.savez(tmp_path / "others.npz", values=np.asarray(foreign.values))
+    evaluate(droplets, data=tmp_path / "others.npz", horizon=3, cost=True)
+    told = capsys.readouterr().out
+    assert "there is no speed-up" in told
+    assert read(droplets, "others-3frames-cost")["num_samples"] == 2
+
+
+def test_a_model_of_stencils_is_refused_on_other_grids_unless_asked(tmp_path, capsys):
+    choices = [*SMALL, "data.num_samples=10", "data.resolution=16", "model.width=4"]
+    train("darcy2d", model="unet", overrides=choices, output=tmp_path / "run")
+    with pytest.raises(ConfigError, match="unet cannot be scored zero-shot at 32: it reads 3-wide stencils"):
+        evaluate(tmp_path / "run", resolution=[16, 32])
+    evaluate(tmp_path / "run", resolution=[16, 32], any_model=True)
+    assert "32 x 32" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="no calibration part"):
+        evaluate(tmp_path / "run", bands=True)
+    with pytest.raises(ConfigError, match="a steady one"):
+        evaluate(tmp_path / "run", stability=True)

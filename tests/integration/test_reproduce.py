@@ -1,0 +1,139 @@
+"""The campaign as a user starts it: all tables at the smallest scale, stopped, continued, failing and going on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import spectrakan
+from spectrakan.experiments.scales import SCALES, TEST_SEED
+from spectrakan.runs import read_record
+
+COMMAND = [sys.executable, "-m", "spectrakan", "reproduce"]
+# The package under test, also where another one is installed.
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(spectrakan.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+
+
+def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything at scale smoke, in one process."""
+    folder = tmp_path_factory.mktemp("campaign")
+    done = run("all", "--scale", "smoke", "--jobs", "0", "--docs", "page.md", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def records(folder: Path, table: str) -> dict[str, dict]:
+    return {path.stem: read_record(path) for path in sorted((folder / "results/smoke" / table).glob("*.json"))}
+
+
+def test_a_rerun_finds_everything_done(campaign: Path):
+    before = {path: path.stat().st_mtime_ns for path in (campaign / "results").rglob("*.json")}
+    again = run("all", "--scale", "smoke", "--jobs", "0", folder=campaign)
+    assert again.returncode == 0, again.stderr
+    assert "done" not in again.stdout
+    assert {path: path.stat().st_mtime_ns for path in (campaign / "results").rglob("*.json")} == before
+
+
+def test_records_hold_what_the_tables_need(campaign: Path):
+    main = records(campaign, "main")
+    found = main["shallow_water2d-spectrakan-default-s0"]
+    assert found["metrics"].keys() >= {"rmse", "nrmse", "max_error", "crmse", "brmse", "frmse_low", "relative_l2"}
+    assert list(found["metrics_per_field"]) == ["height"]
+    details = found["details"]
+    assert set(details["resolutions"]) == {"8", "32"}
+    assert len(details["metrics_per_frame"]["relative_l2"]) == found["horizon"] == 2
+    assert details["stability"]["horizon"] == 10
+    assert details["validation"]["metrics"]["rmse"] > 0
+    assert main["droplet2d-fno-default-s0"]["details"]["scored_times"]["times"] == [0.11, 0.16, 0.21, 0.26, 0.31]
+    assert not any(record["metrics"] for record in records(campaign, "rates").values())
+
+
+def test_all_models_of_a_case_were_treated_alike(campaign: Path):
+    for case in SCALES["smoke"].cases:
+        mine = [record for name, record in records(campaign, "main").items() if name.startswith(f"{case}-")]
+        trained = [record for record in mine if record["details"]["steps"]]
+        assert len(trained) >= 3
+        assert len({record["details"]["steps"] for record in trained}) == 1
+        assert len({record["provenance"]["data_sha256"] for record in mine}) == 1
+        assert len({record["details"]["test_sha256"] for record in mine}) == 1
+        recipes = [{**record["config"]["training"], "learning_rate": 0} for record in mine]
+        assert all(recipe == recipes[0] for recipe in recipes)
+
+
+def test_tests_were_made_once_and_read_once_a_cell(campaign: Path):
+    lines = [json.loads(line) for line in (campaign / "results/smoke/ledger.jsonl").read_text().splitlines()]
+    made = [line["set"] for line in lines if line["event"] == "generated"]
+    assert len(made) == len(set(made))
+    assert all(line["seed"] == TEST_SEED for line in lines if line["event"] == "generated")
+    read = [(line["set"], line["reader"]) for line in lines if line["event"] == "read"]
+    assert len(read) == len(set(read))
+    assert not any("/rates/" in reader for _, reader in read), "rates are chosen without the test"
+
+
+def test_no_record_names_a_place(campaign: Path):
+    for path in (campaign / "results").glob("smoke/**/*.json"):
+        assert str(campaign) not in path.read_text(), path
+
+
+def test_the_page_has_every_section(campaign: Path):
+    page = (campaign / "page.md").read_text()
+    for title in (
+        "Main table",
+        "Falling droplet",
+        "Ablation: token",
+        "Other resolutions",
+        "Appendix",
+        "Data efficiency",
+    ):
+        assert f"## {title}\n" in page
+
+
+def test_trials_read_no_test_and_failures_stop_nobody(tmp_path: Path):
+    tried = run(
+        "--validation-only", "--scale", "smoke", "--task", "darcy2d", "--model", "fno", "--model", "lno",
+        "--jobs", "2", "--label", "odd", "model.padding=3", folder=tmp_path,
+    )  # fmt: skip
+    assert tried.returncode == 1
+    assert "1 cells failed: darcy2d-lno-default-s0-odd" in tried.stderr, "LNO knows no padding"
+    (record,) = (tmp_path / "results/smoke/search").glob("*.json")
+    found = read_record(record)
+    assert found["metrics"] == {}
+    assert found["config"]["model"]["padding"] == 3
+    assert found["details"]["validation"]["metrics"]["rmse"] > 0
+    assert not (tmp_path / "results/smoke/ledger.jsonl").exists()
+
+
+def test_a_campaign_that_is_stopped_goes_on(tmp_path: Path):
+    words = ["--validation-only", "--scale", "smoke", "--task", "darcy2d", "--model", "fno", "--label", "long"]
+    words += ["training.epochs=60", "runtime.checkpoint_steps=5"]
+    process = subprocess.Popen([*COMMAND, *words], cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE)
+    checkpoints = tmp_path / "results/.cache/runs/smoke/search"
+    deadline = time.monotonic() + 120
+    while not list(checkpoints.glob("*/checkpoints/last/*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert not list((tmp_path / "results/smoke/search").glob("*.json"))
+    (folder,) = checkpoints.iterdir()
+    reached = json.loads((folder / "log.jsonl").read_text().splitlines()[-1])["step"]
+    assert 0 < reached < 60 * 3
+    again = run(*words, folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    (record,) = (tmp_path / "results/smoke/search").glob("*.json")
+    assert read_record(record)["details"]["steps"] == 60 * 3
+    assert len(list(checkpoints.iterdir())) == 1, "the same run, not a new one"

@@ -1,0 +1,52 @@
+"""Long rollouts: errors and blow-ups of operators whose answers are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectrakan.experiments.longer import long_rollout
+from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories
+from spectrakan.models.operator import Operator
+
+
+class Multiply(Operator):
+    """u_next = factor u."""
+
+    name = "multiply"
+
+    def __init__(self, factor: float) -> None:
+        facts = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+        super().__init__(facts, None, predict="direct")
+        self.factor = factor
+
+    def respond(self, history, params, axes):
+        return self.factor * history[:, -1]
+
+
+@pytest.fixture
+def waves() -> Trajectories:
+    wave = np.sin(2 * np.pi * (np.arange(16) + 0.5) / 16)
+    decay = 0.9 ** np.arange(11)
+    values = (decay[None, :, None, None] * wave[None, None, :, None]).repeat(3, axis=0)
+    return Trajectories(values, Grid.uniform((16,)), np.arange(11.0), (FieldSpec("u"),))
+
+
+def test_errors_grow_as_the_factors_say(waves: Trajectories):
+    found = long_rollout(Multiply(0.99), waves, horizon=2)
+    expected = [(0.99 / 0.9) ** step - 1 for step in range(1, 11)]
+    assert found["relative_l2"] == pytest.approx(expected, rel=1e-4)
+    assert found["growth"] == pytest.approx(expected[-1] / expected[1], rel=1e-4)
+    assert (found["blown_up"], found["num_samples"], found["horizon"]) == (0, 3, 10)
+
+
+@pytest.mark.parametrize("factor", [4.0, float("nan")])
+def test_what_leaves_all_bounds_has_blown_up(waves: Trajectories, factor: float):
+    found = long_rollout(Multiply(factor), waves, horizon=2)
+    assert found["blown_up"] == 3
+
+
+def test_the_exact_operator_makes_no_error(waves: Trajectories):
+    found = long_rollout(Multiply(0.9), waves, horizon=2)
+    assert max(found["relative_l2"]) < 1e-5
+    assert found["blown_up"] == 0
