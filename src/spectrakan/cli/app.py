@@ -17,6 +17,7 @@ from spectrakan.cli.evaluate import evaluate
 from spectrakan.cli.generate import generate
 from spectrakan.cli.models import models
 from spectrakan.cli.predict import predict
+from spectrakan.cli.report import report
 from spectrakan.cli.reproduce import reproduce
 from spectrakan.cli.tasks import tasks
 from spectrakan.cli.train import train
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "predict": predict,
     "compare": compare,
     "reproduce": reproduce,
+    "report": report,
     "demo": demo,
 }
 """Every command by name; its function's signature is its arguments, its docstring its help."""

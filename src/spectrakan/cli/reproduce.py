@@ -16,8 +16,11 @@ from spectrakan.experiments.catalog import stages_of
 from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.document import results_page
 from spectrakan.experiments.estimate import Estimator, span
+from spectrakan.experiments.figures import PLANS, draw_figures
 from spectrakan.experiments.scales import scale_named
 from spectrakan.storage import write_text_atomically
+
+FIGURES = "figures"
 
 
 def reproduce(
@@ -57,19 +60,22 @@ def reproduce(
     """
     chosen = scale_named(scale)
     archive = Archive(results, cache or results / ".cache", scale)
-    tables = [word for word in words or [] if "=" not in word]
+    wanted = [word for word in words or [] if "=" not in word] or ["all"]
+    tables = [word for word in wanted if word != FIGURES]
     changes = [word for word in words or [] if "=" in word]
     if validation_only:
         stages = [search.stage(case or main.main_cases(chosen), _named(model), seed or [0], changes, label)]
     elif changes or label:
         raise ConfigError("settings and --label change a trial: give them with --validation-only")
     else:
-        stages = [_only(stage, case, model, seed) for stage in stages_of(tables or ["all"], chosen)]
+        stages = [_only(stage, case, model, seed) for stage in stages_of(tables, chosen)]
     if dry_run:
         _list(stages, archive)
         return
     outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, tell=_tell)
     print(f"{scale}: {outcome}")
+    if not validation_only and {FIGURES, "all"} & set(wanted):
+        draw_figures(archive, cases=[name for name in PLANS if not case or name in case], tell=_tell)
     if docs is not None:
         write_text_atomically(docs, results_page(archive))
         print(f"{docs}: tables from the records in {archive.folder}")

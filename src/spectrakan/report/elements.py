@@ -1,8 +1,9 @@
-"""What stands on a page: paragraphs, notes, tables, pictures and where numbers come from; each as HTML."""
+"""What stands on a page: paragraphs, lists, tables, pictures and where numbers come from; each as HTML."""
 
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +19,17 @@ PIXEL_RATIO = 1.5
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text; a `note` stands out."""
+    """Running text; a `note` stands out. In it and in lists `**words**` are strong and words in backticks code."""
 
     text: str
     note: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Sentences below each other."""
+
+    items: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ class Origin:
     codes: Sequence[str] = ()
 
 
-Element = Paragraph | Picture | DataTable | Origin
+Element = Paragraph | Listing | Picture | DataTable | Origin
 
 
 def as_html(element: Element) -> str:
@@ -80,7 +88,9 @@ def as_html(element: Element) -> str:
     match element:
         case Paragraph():
             kind = ' class="note"' if element.note else ""
-            return f"<p{kind}>{escape(element.text)}</p>"
+            return f"<p{kind}>{_inline(element.text)}</p>"
+        case Listing():
+            return f"<ul>{''.join(f'<li>{_inline(item)}</li>' for item in element.items)}</ul>"
         case Picture():
             return _picture(element)
         case DataTable():
@@ -89,13 +99,18 @@ def as_html(element: Element) -> str:
             return _origin(element)
 
 
+def _inline(text: str) -> str:
+    strong = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", strong)
+
+
 def _picture(picture: Picture) -> str:
     width, height = png_size(picture.png)
     kind = ' class="large"' if width > LARGE_PIXELS else ""
     size = f'width="{round(width / PIXEL_RATIO)}" height="{round(height / PIXEL_RATIO)}"'
     source = base64.b64encode(picture.png).decode()
     alt = escape(picture.alt or picture.caption)
-    image = f'<img{kind} {size} decoding="async" alt="{alt}" src="data:image/png;base64,{source}">'
+    image = f'<img{kind} {size} alt="{alt}" src="data:image/png;base64,{source}">'
     # Wider than a phone, so it must be reachable by keyboard to be scrolled.
     plate = f'<div class="plate" tabindex="0" role="group" aria-label="{alt}">{image}</div>'
     return f"<figure>{plate}<figcaption>{escape(picture.caption)}</figcaption></figure>"

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from spectrakan.errors import ShapeError
 from spectrakan.report.figures.appearance import Look, look_of
@@ -64,7 +64,8 @@ def plain_logarithms(axis: Axis) -> None:
     low, high = sorted(axis.get_view_interval())
     decades = np.log10(high / low)
     subs = (1.0, 2.0, 5.0) if decades < 1.6 else (1.0, 3.0) if decades < 2.6 else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs))
+    # Within a factor of five, powers of ten and their simple multiples are too far apart to show anything.
+    axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]) if decades < 0.7 else LogLocator(subs=subs))
     axis.set_major_formatter(lambda value, _: _short(value))
     axis.set_minor_locator(NullLocator())
 

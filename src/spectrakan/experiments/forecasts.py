@@ -1,0 +1,106 @@
+"""What the trained models of a campaign say about its test samples, for figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from spectrakan.data.catalog import task as task_named
+from spectrakan.evaluation.evaluate import predict_frames
+from spectrakan.experiments.archive import Archive
+from spectrakan.experiments.cells import Cell
+from spectrakan.experiments.datasets import Datasets
+from spectrakan.experiments.main import TABLE
+from spectrakan.experiments.scales import scale_named
+from spectrakan.fields import Trajectories
+from spectrakan.models import from_pretrained
+from spectrakan.models.operator import Operator
+from spectrakan.report.figures.sample import Sample, Values
+from spectrakan.runs import RunFolder
+from spectrakan.training import resolve
+
+READER = "figures"
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Test samples of a case and each model's predictions `(samples, horizon, *space, field)`."""
+
+    case: str
+    trajectories: Trajectories
+    samples: tuple[int, ...]
+    predictions: dict[str, Values]
+    history: int
+
+    @property
+    def horizon(self) -> int:
+        """Frames that were predicted."""
+        return int(next(iter(self.predictions.values())).shape[1])
+
+    @property
+    def truth(self) -> Values:
+        """The predicted frames as they were, `(samples, horizon, *space, field)`."""
+        values = np.stack([np.asarray(self.trajectories.values[index]) for index in self.samples])
+        first = 0 if self.trajectories.steady else self.history
+        return values[:, first : first + self.horizon]
+
+    def sample(self, field: int = 0, place: int = 0) -> Sample:
+        """One field of one sample, to be drawn."""
+        data, index = self.trajectories, self.samples[place]
+        said = {name: values[place, ..., field] for name, values in self.predictions.items()}
+        truth = self.truth[place, ..., field]
+        if data.inputs is not None:
+            given = np.asarray(data.inputs[index])[..., 0]
+            return Sample(data.fields[field], data.grid, [0.0], truth, said, given, (), data.input_fields[0])
+        times = [float(time) for time in data.times]
+        given = np.asarray(data.values[index])[: self.history, ..., field]
+        after = times[self.history : self.history + self.horizon]
+        return Sample(data.fields[field], data.grid, after, truth, said, given, times[: self.history])
+
+
+def trained_models(archive: Archive, case: str, table: str = TABLE) -> dict[str, Operator]:
+    """The models of a case whose record and weights are both there, first seed; variants as `model (variant)`."""
+    first = scale_named(archive.scale).seeds[0]
+    found: dict[str, Operator] = {}
+    for record in archive.records(table):
+        details = record["details"]
+        if details["case"] != case or record["seed"] != first or details["label"]:
+            continue
+        cell = Cell(table, archive.scale, case, record["model"], record["variant"], first)
+        folder = archive.run_folder(cell, resolve(record["config"]))
+        if folder.best.is_dir():
+            name = record["model"] if record["variant"] == "default" else f"{record['model']} ({record['variant']})"
+            found[name] = _loaded(folder)
+    return found
+
+
+def forecasts(archive: Archive, case: str, models: dict[str, Operator], num_samples: int = 1) -> Forecasts | None:
+    """The first test samples of a case as all its trained models predict them; None where no model is there."""
+    if not models:
+        return None
+    scale = scale_named(archive.scale)
+    test = Datasets(scale, archive.cache, archive.ledger).test(case, READER)
+    chosen = tuple(test.samples[:num_samples])
+    history = next(iter(models.values())).signature.history
+    left = len(test.trajectories.times) - history
+    horizon = 1 if test.trajectories.steady else min(task_named(scale.cases[case].task).horizon, left)
+    said = {name: _predicted(model, test.trajectories, chosen, horizon) for name, model in models.items()}
+    return Forecasts(case, test.trajectories, chosen, said, history)
+
+
+def _predicted(model: Operator, data: Trajectories, samples: Sequence[int], horizon: int) -> Values:
+    source = data.values if data.inputs is None else data.inputs
+    history = model.signature.history
+    windows = np.stack([np.asarray(source[index], dtype=np.float32)[:history] for index in samples])
+    params = None if data.params is None else torch.as_tensor(np.asarray(data.params)[list(samples)])
+    answers: Values = predict_frames(model, torch.from_numpy(windows), horizon, params, data.grid).numpy()
+    return answers
+
+
+def _loaded(folder: RunFolder) -> Operator:
+    model = from_pretrained(folder.best)
+    model.eval()
+    return model
