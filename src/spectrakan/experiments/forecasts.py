@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from spectrakan.data.catalog import task as task_named
-from spectrakan.evaluation.evaluate import predict_frames
+from spectrakan.evaluation.batches import predict_frames
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.datasets import Datasets
