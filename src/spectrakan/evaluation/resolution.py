@@ -68,7 +68,7 @@ def resolution_scores(
 def require_ability(model: Operator, resolution: int, trained_at: int, *, any_model: bool = False) -> None:
     """Refuse a grid on which this model's weights would be another operator; say why and what to do."""
     facts = ABILITIES.get(model.name)
-    if resolution == trained_at or any_model or facts is None or facts.refinement == "same operator":
+    if resolution == trained_at or any_model or facts is None or facts.order is not None:
         return
     raise ConfigError(
         f"{model.name} cannot be scored zero-shot at {resolution}: it reads {facts.reads}, so the weights it learned "
