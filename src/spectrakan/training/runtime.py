@@ -104,8 +104,6 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     device = pick_device(choices.device, int(os.environ.get("LOCAL_RANK", "0")))
     mixed = choices.precision == "bfloat16"
-    if mixed and device.type == "cpu":
-        raise ConfigError("runtime.precision=bfloat16 is mixed precision on a GPU; on a CPU use float32")
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     if choices.threads:
         torch.set_num_threads(choices.threads)
