@@ -116,6 +116,18 @@ def test_other_data_under_a_checkpoint_are_refused(tmp_path):
         resume(tmp_path / "run")
 
 
+def test_another_model_under_a_checkpoint_is_refused(tmp_path):
+    def interrupt(event):
+        signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Stopped):
+        train("darcy2d", overrides=TINY, output=tmp_path / "run", listeners=[interrupt])
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace("width: 4", "width: 5", 1))
+    with pytest.raises(ConfigError, match="holds another model: its config differ"):
+        resume(tmp_path / "run")
+
+
 class Failing(AMFNO):
     """Answers NaN, or far too much, at chosen calls of training."""
 

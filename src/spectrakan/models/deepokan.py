@@ -30,6 +30,7 @@ from spectrakan.models.deeponet import branch_and_trunk_widths, periodic_axes, s
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.branch_trunk import branch_trunk, sensed
+from spectrakan.nn.precision import unmixed
 from spectrakan.nn.radial_kan import RadialKAN
 
 Count = Annotated[int, Field(ge=1)]
@@ -75,6 +76,7 @@ class DeepOKAN(Operator):
         self.branch = RadialKAN(branch, count, span=UNIT_SCALE_SPAN, fixed=fixed)
         self.trunk = RadialKAN(trunk, count, fixed=fixed)
 
+    @unmixed
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Coefficients of each sample times the basis on this grid."""
         coefficients = self.branch(sensed(history, params, axes, self.counts))

@@ -20,6 +20,7 @@ from spectrakan.config import settings
 from spectrakan.nn.axis import Axis, AxisTransform
 from spectrakan.nn.embedding import pointwise
 from spectrakan.nn.joint_spectral import JointSpectral
+from spectrakan.nn.precision import unmixed
 from spectrakan.nn.products import analyse, synthesise
 from spectrakan.nn.spectral import AxialSpectral
 from spectrakan.nn.squeeze_excite import SqueezeExcite
@@ -72,6 +73,7 @@ class Block(nn.Module):
         self.widen = nn.Linear(width, 2 * width) if choices.kind == "residual" else None
         self.narrow = nn.Linear(2 * width, width) if choices.kind == "residual" else None
 
+    @unmixed
     def forward(self, field: Tensor, axes: Sequence[Axis], gate_factors: Sequence[Tensor] | None = None) -> Tensor:
         """`(channel, batch, *space)` to the same shape."""
         if self.axial is not None and self.joint is None and not self.axial.sequential:

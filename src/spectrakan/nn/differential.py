@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis
+from spectrakan.nn.precision import unmixed
 from spectrakan.numerics.local_kernels import difference_stencils
 
 
@@ -33,6 +34,7 @@ class DifferentialKernel(nn.Module):
         size = math.sqrt(1 / (width * 3**space_dims))
         self.weight = nn.Parameter(size * torch.randn(width, width, *[3] * space_dims))
 
+    @unmixed
     def forward(
         self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
     ) -> Float[Tensor, "channel batch *space"]:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, axis_transform, two_sided_transform
 from spectrakan.nn.mode_products import real_form
+from spectrakan.nn.precision import unmixed
 from spectrakan.nn.products import analyse, synthesise
 
 
@@ -35,6 +36,7 @@ class FourierLayer(nn.Module):
         self.weight = nn.Parameter(torch.randn(*modes, width, width, 2) / (2 * width) ** 0.5)
         self.pointwise = nn.Linear(width, width)
 
+    @unmixed
     def forward(
         self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
     ) -> Float[Tensor, "channel batch *space"]:

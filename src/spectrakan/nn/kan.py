@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn.knots import Knots, fit_knots, split_knots
+from spectrakan.nn.precision import unmixed
 from spectrakan.nn.spline_basis import local_basis
 from spectrakan.numerics import bspline
 
@@ -169,6 +170,7 @@ class KAN(nn.Module):
             for narrow, wide in pairwise(widths)
         )
 
+    @unmixed
     def forward(self, x: Tensor) -> Tensor:
         """`(batch, widths[0])` -> `(batch, widths[-1])`."""
         expected = self._layers()[0].in_features

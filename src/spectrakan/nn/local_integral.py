@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.differential import convolve
 from spectrakan.nn.mode_products import multiply_modes
+from spectrakan.nn.precision import unmixed
 from spectrakan.numerics.local_kernels import count_local_functions, sampled_functions, stencil_shape
 
 DIRECT_LIMIT = {1: 9, 2: 49, 3: 27}
@@ -45,6 +46,7 @@ class LocalIntegral(nn.Module):
         count = count_local_functions(rings, space_dims)
         self.weight = nn.Parameter(torch.randn(count, width, width) / math.sqrt(count * width))
 
+    @unmixed
     def forward(
         self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
     ) -> Float[Tensor, "channel batch *space"]:

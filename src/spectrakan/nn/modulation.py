@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis
+from spectrakan.nn.precision import unmixed
 
 
 class GlobalModulation(nn.Module):
@@ -40,6 +41,7 @@ class GlobalModulation(nn.Module):
         self.key = nn.Parameter(torch.randn(num_heads, attention_width, width) * width**-0.5)
         self.value = nn.Parameter(torch.randn(num_heads, value_width, width) * width**-0.5)
 
+    @unmixed
     def forward(
         self,
         token: Float[Tensor, "batch token"],

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError
+from spectrakan.nn.precision import unmixed
 from spectrakan.numerics.radial import radial_basis
 
 
@@ -72,6 +73,7 @@ class RadialKAN(nn.Module):
             for (inputs, outputs), place in zip(pairwise(widths), spans, strict=True)
         )
 
+    @unmixed
     def forward(self, x: Tensor) -> Tensor:
         """`(..., widths[0])` -> `(..., widths[-1])`."""
         first, *rest = self.layers

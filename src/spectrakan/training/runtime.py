@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -104,8 +105,6 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     device = pick_device(choices.device, int(os.environ.get("LOCAL_RANK", "0")))
     mixed = choices.precision == "bfloat16"
-    if mixed and device.type == "cpu":
-        raise ConfigError("runtime.precision=bfloat16 is mixed precision on a GPU; on a CPU use float32")
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     if choices.threads:
         torch.set_num_threads(choices.threads)
@@ -159,6 +158,16 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
     if chosen == "cuda":
         return torch.device("cuda", local_rank % max(1, torch.cuda.device_count()))
     return torch.device(chosen)
+
+
+def require_compiler(device: torch.device) -> None:
+    """Refuse torch.compile on a CPU without the C++ compiler that it needs, before it fails with a page of text."""
+    names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
+    if device.type == "cpu" and not any(name and shutil.which(name) for name in names):
+        raise ConfigError(
+            "runtime.compile=true needs a C++ compiler on a CPU, found none of c++, g++, clang++ and no CXX; "
+            "install one, or set it to false"
+        )
 
 
 def seed_all(seed: int, device: torch.device) -> None:

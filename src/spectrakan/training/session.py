@@ -18,7 +18,7 @@ from spectrakan.models.operator import Operator
 from spectrakan.theory.control import cap_slopes
 from spectrakan.theory.parts import token_kan
 from spectrakan.training.average import WeightAverage
-from spectrakan.training.runtime import Runtime, random_states, restore_random
+from spectrakan.training.runtime import Runtime, random_states, require_compiler, restore_random
 from spectrakan.training.schedule import rate_factor
 from spectrakan.training.settings import RunSettings
 from spectrakan.training.unroll import Objective
@@ -164,6 +164,7 @@ def _optimizer(parameters: list[nn.Parameter], choices: RunSettings) -> torch.op
 def _wrapped(objective: Objective, choices: RunSettings, runtime: Runtime) -> nn.Module:
     wrapped: nn.Module = objective
     if choices.runtime.compile:
+        require_compiler(runtime.device)
         objective.compile()
     if runtime.world_size > 1 and any(parameter.requires_grad for parameter in objective.parameters()):
         devices = [runtime.device] if runtime.device.type == "cuda" else None

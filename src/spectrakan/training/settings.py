@@ -110,7 +110,7 @@ class RuntimeSettings:
     deterministic: bool = False
     """Whether only algorithms are used that give the same bits every time (they are on CPU anyway)."""
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
-    """Type of numbers; `bfloat16` is mixed precision on a GPU, with weights in float32."""
+    """Type of numbers; `bfloat16` is mixed precision, with weights in float32 (few CPUs gain by it)."""
     compile: bool = False
     """Whether the step is compiled by torch.compile."""
     threads: Annotated[int, Field(ge=0)] = 0
