@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from spectrakan.errors import RunError
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell
-from spectrakan.experiments.worker import DONE, TAKEN, attempt, request
+from spectrakan.experiments.datasets import Datasets
+from spectrakan.experiments.pool import run_side_by_side
+from spectrakan.experiments.scales import scale_named
+from spectrakan.experiments.worker import DONE, TAKEN, attempt, data_request, request
 from spectrakan.training.stop import listening
 
 Tell = Callable[[str], None]
 Stage = Callable[[Archive], list[Cell]]
 """Cells that may depend on records of earlier stages: chosen rates, the strongest baselines."""
 
-POLL_SECONDS = 0.1
+WORKER = "spectrakan.experiments.worker"
 
 
 @dataclass
@@ -72,7 +72,8 @@ def run_cells(
     if jobs == 0:
         for number, cell in enumerate(missing, start=1):
             begin = time.monotonic()
-            _note(outcome, cell, attempt(cell, archive), archive, tell, f"[{number}/{len(missing)}]", begin)
+            code = attempt(cell, archive)
+            _note(outcome, cell, code, archive, tell, f"[{number}/{len(missing)}]", time.monotonic() - begin)
         return outcome
     with listening():
         _side_by_side(missing, archive, jobs, tell, outcome)
@@ -95,39 +96,26 @@ def sort_out(cells: Sequence[Cell], archive: Archive, refresh: bool = False) -> 
 
 
 def _side_by_side(missing: list[Cell], archive: Archive, jobs: int, tell: Tell, outcome: Outcome) -> None:
-    waiting, running, number = deque(missing), dict[subprocess.Popen[bytes], tuple[Cell, float]](), 0
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                cell = waiting.popleft()
-                running[_start(cell, archive)] = (cell, time.monotonic())
-            ended = [process for process in running if process.poll() is not None]
-            for process in ended:
-                cell, begin = running.pop(process)
-                number += 1
-                _note(outcome, cell, process.returncode, archive, tell, f"[{number}/{len(missing)}]", begin)
-            if not ended:
-                time.sleep(POLL_SECONDS)
-    finally:
-        # Whatever ended the loop, the processes take a checkpoint and go; the next campaign goes on from there.
-        for process in running:
-            process.terminate()
-        for process in running:
-            process.wait()
+    """Samples first, in processes of their own, so that the memory of a cell is that of its training."""
+    datasets = Datasets(scale_named(archive.scale), archive.cache, archive.ledger)
+    cases = [name for name in dict.fromkeys(cell.case for cell in missing) if datasets.lacks(name)]
+
+    def made(place: int, code: int, seconds: float) -> None:
+        tell(f"samples of {cases[place]}: {'made' if code == DONE else f'failed with code {code}'}, {seconds:.0f} s")
+
+    def ended(place: int, code: int, seconds: float) -> None:
+        _note(outcome, missing[place], code, archive, tell, f"[{next(number)}/{len(missing)}]", seconds)
+
+    number = count(1)
+    run_side_by_side(WORKER, [data_request(name, archive) for name in cases], jobs, made)
+    run_side_by_side(WORKER, [request(cell, archive) for cell in missing], jobs, ended)
 
 
-def _start(cell: Cell, archive: Archive) -> subprocess.Popen[bytes]:
-    """A process of one thread, in a session of its own, so that Ctrl-C reaches the campaign alone."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    command = [sys.executable, "-m", "spectrakan.experiments.worker", request(cell, archive)]
-    return subprocess.Popen(command, env=os.environ | threads, start_new_session=True)
-
-
-def _note(outcome: Outcome, cell: Cell, code: int, archive: Archive, tell: Tell, place: str, begin: float) -> None:
+def _note(outcome: Outcome, cell: Cell, code: int, archive: Archive, tell: Tell, place: str, seconds: float) -> None:
     """Sort a finished cell in and tell of it."""
     if code == DONE:
         outcome.done.append(cell.name)
-        tell(f"{place} {cell.table} {cell.name}: {_scores(archive.record(cell))}, {time.monotonic() - begin:.0f} s")
+        tell(f"{place} {cell.table} {cell.name}: {_scores(archive.record(cell))}, {seconds:.0f} s")
     elif code == TAKEN:
         outcome.taken.append(cell.name)
         tell(f"{place} {cell.table} {cell.name}: another process runs it")

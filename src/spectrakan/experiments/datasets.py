@@ -70,15 +70,26 @@ class Datasets:
 
     def training_file(self, name: str) -> Path | None:
         """The file of training and validation samples, made if it is not there; None: they come with the package."""
-        case = self.scale.cases[name]
-        if task_named(case.task).equation is None:
+        found = self._training(name)
+        if found is None:
             return None
-        wanted = SampleSet(case, TRAIN_SEED, case.num_samples, case.frames, case.resolution)
-        path = self.folder / f"{name}-train-{wanted.key}.h5"
+        path, wanted = found
         with _alone(path):
             if not path.is_file():
                 write_dataset(path, _make(wanted))
         return path
+
+    def lacks(self, name: str) -> bool:
+        """Whether training samples of a case have yet to be made."""
+        found = self._training(name)
+        return found is not None and not found[0].is_file()
+
+    def _training(self, name: str) -> tuple[Path, SampleSet] | None:
+        case = self.scale.cases[name]
+        if task_named(case.task).equation is None:
+            return None
+        wanted = SampleSet(case, TRAIN_SEED, case.num_samples, case.frames, case.resolution)
+        return self.folder / f"{name}-train-{wanted.key}.h5", wanted
 
     def test(self, name: str, reader: str, *, resolution: int | None = None, longer: bool = False) -> Scored:
         """The final test samples, at another resolution or five times as long if asked for; `reader` is written down.

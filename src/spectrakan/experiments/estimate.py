@@ -16,10 +16,13 @@ from spectrakan.training import RunSettings
 FORWARD_SHARE = 1 / 3
 """A prediction costs about a third of a step: the backward pass is twice the forward one."""
 
+BATCH = 8
+"""Samples of a measured step; one alone would be dominated by what every step costs."""
+
 
 @dataclass
 class Estimator:
-    """CPU seconds of cells; the step of each model on each case is measured once, on one sample."""
+    """CPU seconds of cells; the step of each model on each case is measured once. Floors train nothing."""
 
     _measured: dict[tuple[str, ...], float] = field(default_factory=dict)
 
@@ -35,8 +38,10 @@ class Estimator:
         if key not in self._measured:
             named = {name: value for name, value in choices.model.items() if name not in {"name", "variant"}}
             model = build_model(cell.model, signature_of(case), variant=choices.model["variant"], **named)
-            cells = (case.resolution,) * len(task_named(case.task).resolution) if case.resolution else None
-            self._measured[key] = step_seconds(model, cells or task_named(case.task).resolution, repeats=1)
+            own = task_named(case.task).resolution
+            cells = own if case.resolution is None else (case.resolution,) * len(own)
+            learns = any(parameter.requires_grad for parameter in model.parameters())
+            self._measured[key] = step_seconds(model, cells, batch=BATCH, repeats=1) / BATCH if learns else 0.0
         return self._measured[key]
 
 

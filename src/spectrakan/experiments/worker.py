@@ -1,6 +1,7 @@
-"""A process that runs one cell: `python -m spectrakan.experiments.worker JSON`.
+"""A process that runs one cell, or makes the samples of one case: `python -m spectrakan.experiments.worker JSON`.
 
-Exit codes: 0 the record is written, 1 the cell failed and its failure is written, 3 another process has it.
+Exit codes: 0 the record is written or the samples are made, 1 the cell failed and its failure is written, 3 another
+process has it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell
+from spectrakan.experiments.datasets import Datasets
+from spectrakan.experiments.scales import scale_named
 from spectrakan.experiments.trial import run_cell
 from spectrakan.training.events import Listener
 from spectrakan.training.stop import Stopped
@@ -41,16 +44,27 @@ def attempt(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) ->
 
 def request(cell: Cell, archive: Archive) -> str:
     """The text that tells a worker what to do."""
-    places = {"results": str(archive.results), "cache": str(archive.cache)}
-    return json.dumps({"cell": cell.to_json(), **places})
+    return json.dumps({"cell": cell.to_json(), **_places(archive)})
+
+
+def data_request(case: str, archive: Archive) -> str:
+    """The text that has a worker make the training samples of a case."""
+    return json.dumps({"case": case, **_places(archive)})
+
+
+def _places(archive: Archive) -> dict[str, str]:
+    return {"results": str(archive.results), "cache": str(archive.cache), "scale": archive.scale}
 
 
 def main(text: str) -> int:
     """Do what a request says."""
     wanted = json.loads(text)
-    cell = Cell.from_json(wanted["cell"])
+    archive = Archive(Path(wanted["results"]), Path(wanted["cache"]), wanted["scale"])
+    if "case" in wanted:
+        Datasets(scale_named(archive.scale), archive.cache, archive.ledger).training_file(wanted["case"])
+        return DONE
     try:
-        return attempt(cell, Archive(Path(wanted["results"]), Path(wanted["cache"]), cell.scale))
+        return attempt(Cell.from_json(wanted["cell"]), archive)
     except Stopped as stop:
         return stop.code
 
