@@ -47,9 +47,9 @@ def test_every_table_says_where_it_comes_from(tmp_path):
 
 def test_missing_cells_and_failures_are_named(tmp_path):
     archive = small_campaign(tmp_path)
-    archive.keep_failure(Cell("main", "smoke", "darcy2d", "ridge"), "RunError: diverged")
+    archive.keep_failure(Cell("main", "smoke", "darcy2d", "climatology"), "RunError: diverged")
     words = " ".join(missing_section(archive).elements[1].items)
-    assert "darcy2d-ridge-default-s0 (failed: RunError: diverged)" in words
+    assert "darcy2d-climatology-default-s0 (failed: RunError: diverged)" in words
     assert "darcy2d-fno-default-s0" not in words
     assert "**figures**" in words
     assert "**rates**" in words
