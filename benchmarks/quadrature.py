@@ -29,8 +29,15 @@ MODEL = [
 STUDIES: dict[str, tuple[int, list[str], tuple[int, ...]]] = {
     "cns1d": (
         64,
-        ["data.num_samples=12", "data.history=1", "data.horizon=5", "training.epochs=6", "training.horizon=1"]
-        + ["training.mode=one_step", "training.curriculum=0.0"],
+        [
+            "data.num_samples=12",
+            "data.history=1",
+            "data.horizon=5",
+            "training.epochs=6",
+            "training.horizon=1",
+            "training.mode=one_step",
+            "training.curriculum=0.0",
+        ],
         (16, 32, 64, 128, 256, 512, 1024, 2048),
     ),
     "darcy2d": (32, ["data.num_samples=64", "training.epochs=15"], (8, 16, 32, 64, 128, 256)),

@@ -134,11 +134,11 @@ def _print_stability(console: Console, found: dict[str, Any]) -> None:
 
 
 def _print_bands(console: Console, found: dict[str, Any]) -> None:
-    promised = "nothing is promised" if found["promised"] is None else f"promised {found['promised']:g}"
+    promised = "nothing is promised" if found["promised"] is None else f"promised {found['promised']:.1%}"
     kept = "" if found["promised"] is None else ", kept" if found["kept"] else ", NOT kept"
     console.print(
-        f"Bands per {found['per']} from {found['num_calibration']} trajectories: {found['measured']:.4g} of "
-        f"{found['num_test']} lie inside, {promised} (standard error {found['standard_error']:.2g}){kept}"
+        f"Bands per {found['per']} from {found['num_calibration']} trajectories hold for {found['measured']:.1%} of "
+        f"{found['num_test']} others, {promised} (standard error {found['standard_error']:.1%}){kept}"
     )
     for message in found.get("warnings", []):
         console.print(f"warning: {message}", markup=False)

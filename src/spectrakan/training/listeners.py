@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from typing import Any
 
 from spectrakan.checkpoint import describe_model, save_best, save_checkpoint
-from spectrakan.errors import RunError
+from spectrakan.errors import ConfigError
 from spectrakan.runs import RunFolder, RunLog
 from spectrakan.training.events import EpochEnded, Event, Recovered, StepTaken
 from spectrakan.training.session import Session
+from spectrakan.training.settings import RunSettings
 
 
 class LogWriter:
@@ -74,15 +76,19 @@ class CheckpointWriter:
         return time.monotonic() - self.since >= choices.checkpoint_seconds
 
 
-class TensorBoardWriter:
-    """The same curves for TensorBoard, where it is installed."""
+def require_tensorboard(choices: RunSettings) -> None:
+    """Refuse to track a run where the package for it is not installed, before anything is done."""
+    if choices.runtime.tensorboard and find_spec("tensorboard") is None:
+        raise ConfigError("runtime.tensorboard=true needs the extra `track`: pip install 'spectrakan[track]'")
 
-    def __init__(self, folder: RunFolder) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise RunError("runtime.tensorboard needs the extra `track`: pip install 'spectrakan[track]'") from None
-        self.writer = SummaryWriter(str(folder.path / "tensorboard"))
+
+class TensorBoardWriter:
+    """The same curves for TensorBoard; those of a killed run after its last checkpoint, at `step`, are dropped."""
+
+    def __init__(self, folder: RunFolder, step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(folder.path / "tensorboard"), purge_step=step + 1 if step else None)
 
     def __call__(self, event: Event) -> None:
         """Add the numbers of an event to their curves."""
@@ -93,3 +99,7 @@ class TensorBoardWriter:
             self.writer.add_scalar("loss/epoch", event.loss, event.step)
             if event.validation is not None:
                 self.writer.add_scalar("validation", event.validation, event.step)
+
+    def close(self) -> None:
+        """Put all curves on disk."""
+        self.writer.close()

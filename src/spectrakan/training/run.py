@@ -20,7 +20,7 @@ from spectrakan.runs import RunFolder, RunLock, RunLog, read_log, read_record, w
 from spectrakan.runs.log import rewind_log
 from spectrakan.training.assemble import build_session
 from spectrakan.training.events import Listener
-from spectrakan.training.listeners import CheckpointWriter, LogWriter, TensorBoardWriter
+from spectrakan.training.listeners import CheckpointWriter, LogWriter, TensorBoardWriter, require_tensorboard
 from spectrakan.training.loop import train_epochs
 from spectrakan.training.memory import enough_memory
 from spectrakan.training.outcome import final_scores, record_of
@@ -77,6 +77,7 @@ def resume(output: Path | str, *, listeners: Sequence[Listener] = (), progress: 
 def _run(
     choices: RunSettings, folder: RunFolder | None, listeners: Sequence[Listener], progress: Progress | None
 ) -> Run:
+    require_tensorboard(choices)
     with ExitStack() as stack:
         stop = stack.enter_context(listening())
         runtime = stack.enter_context(started(choices.runtime))
@@ -110,7 +111,7 @@ def _carry_out(
     spent = 0.0 if folder is None else sum(line.get("seconds", 0.0) for line in read_log(folder.log))
     with ExitStack() as stack:
         saver = CheckpointWriter(session, folder)
-        told: list[Listener] = [saver, *(listeners if runtime.writes else ()), *_writers(stack, writes, choices)]
+        told: list[Listener] = [saver, *(listeners if runtime.writes else ()), *_writers(stack, writes, session)]
         stop.patient = True
         if session.parameters:
             _listen(session, told)
@@ -163,14 +164,17 @@ def _take_up(session: Session, folder: RunFolder, saved: Checkpoint | None) -> N
     session.runtime.wait()
 
 
-def _writers(stack: ExitStack, folder: RunFolder | None, choices: RunSettings) -> Iterator[Listener]:
+def _writers(stack: ExitStack, folder: RunFolder | None, session: Session) -> Iterator[Listener]:
     if folder is None:
         return
+    choices = session.choices
     log = RunLog(folder.log)
     stack.callback(log.close)
     yield LogWriter(log, choices.runtime.log_steps)
     if choices.runtime.tensorboard:
-        yield TensorBoardWriter(folder)
+        board = TensorBoardWriter(folder, session.position.step)
+        stack.callback(board.close)
+        yield board
 
 
 @contextmanager
