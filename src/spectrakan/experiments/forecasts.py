@@ -13,7 +13,6 @@ from torch import Tensor
 from spectrakan.data.catalog import task as task_named
 from spectrakan.evaluation.batches import predict_frames
 from spectrakan.experiments.archive import Archive
-from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.datasets import Datasets
 from spectrakan.experiments.main import TABLE
 from spectrakan.experiments.scales import scale_named
@@ -22,7 +21,6 @@ from spectrakan.models import from_pretrained
 from spectrakan.models.operator import Operator
 from spectrakan.report.figures.sample import Sample, Values
 from spectrakan.runs import RunFolder
-from spectrakan.training import resolve
 
 READER = "figures"
 
@@ -86,8 +84,7 @@ def trained_models(archive: Archive, case: str, table: str = TABLE) -> dict[str,
         details = record["details"]
         if details["case"] != case or record["seed"] != first or details["label"]:
             continue
-        cell = Cell(table, archive.scale, case, record["model"], record["variant"], first)
-        folder = archive.run_folder(cell, resolve(record["config"]))
+        folder = archive.kept_run(record)
         if folder.best.is_dir():
             name = record["model"] if record["variant"] == "default" else f"{record['model']} ({record['variant']})"
             found[name] = _loaded(folder)
