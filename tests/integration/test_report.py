@@ -56,11 +56,14 @@ def test_forecasts_are_what_the_kept_weights_say(archive):
 
 def test_figures_and_report_by_commands(archive):
     told: list[str] = []
-    assert draw_figures(archive, formats=("svg",), tell=told.append) == ["darcy2d-maps", "darcy2d-spectrum"]
+    assert draw_figures(archive, formats=("svg",), tell=told.append) == [
+        f"darcy2d-{kind}" for kind in ("maps", "spectrum", "edges", "gates", "attention")
+    ] + ["cost"]
     assert any(text.startswith("cns1d: no trained model") for text in told)
     assert (archive.folder / "figures" / "darcy2d-maps.svg").read_text().startswith("<?xml")
     plates = dict(read_plates(archive.folder / "figures"))
-    assert all("SpectraKAN" in plate.alt and "FNO" in plate.alt for plate in plates)
+    assert all("SpectraKAN" in plate.alt for plate in plates if plate.section == "Maps of predictions")
+    assert all(len(plate.alt) > len(plate.caption) for plate in plates)
     made = command("report", "results/smoke", "-o", "page.html", folder=archive.results.parent)
     assert made.returncode == 0, made.stderr
     text = (archive.results.parent / "page.html").read_text()

@@ -44,6 +44,9 @@ def reproduce(
     ] = False,
     label: Annotated[str, typer.Option(help="Name of a trial, with --validation-only.")] = "",
     refresh: Annotated[bool, typer.Option("--refresh", help="Run cells again whose settings changed.")] = False,
+    figure_format: Annotated[
+        list[str] | None, typer.Option(help="Further formats of figures: svg, pdf.", show_default="PNG alone")
+    ] = None,
     docs: Annotated[
         Path | None, typer.Option(help="Page to write from all records, such as docs/results.md.")
     ] = None,
@@ -75,7 +78,8 @@ def reproduce(
     outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, tell=_tell)
     print(f"{scale}: {outcome}")
     if not validation_only and {FIGURES, "all"} & set(wanted):
-        draw_figures(archive, cases=[name for name in PLANS if not case or name in case], tell=_tell)
+        chosen_cases = None if not case else [name for name in PLANS if name in case]
+        draw_figures(archive, cases=chosen_cases, formats=figure_format or (), tell=_tell)
     if docs is not None:
         write_text_atomically(docs, results_page(archive))
         print(f"{docs}: tables from the records in {archive.folder}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spectrakan.config import as_mapping
-from spectrakan.experiments.cells import Cell, comparable, config_key, run_settings
+from spectrakan.experiments.cells import Cell, comparable, config_key, record_key, run_settings
 from spectrakan.experiments.ledger import Ledger
 from spectrakan.runs import RunFolder, read_record, write_record
 from spectrakan.storage import write_text_atomically
@@ -37,6 +37,14 @@ class Archive:
     def run_folder(self, cell: Cell, choices: RunSettings) -> RunFolder:
         """Where a cell is trained and its weights are kept; another config has another folder."""
         name = f"{cell.name}-{config_key(choices)}"
+        return RunFolder(self.cache / "runs" / cell.scale / cell.table / name)
+
+    def kept_run(self, record: dict[str, Any]) -> RunFolder:
+        """Where the weights behind a record lie, if the cache still has them."""
+        details = record["details"]
+        model = (record["model"], record["variant"], record["seed"])
+        cell = Cell(record["table"], record["scale"], details["case"], *model, label=details["label"])
+        name = f"{cell.name}-{record_key(record['config'])}"
         return RunFolder(self.cache / "runs" / cell.scale / cell.table / name)
 
     def record(self, cell: Cell) -> dict[str, Any] | None:

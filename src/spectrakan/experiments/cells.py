@@ -106,8 +106,12 @@ def comparable(config: dict[str, Any]) -> dict[str, Any]:
 
 def config_key(choices: RunSettings) -> str:
     """Eight letters that change with any choice of a run, so that its folder does too."""
-    text = json.dumps(comparable(as_mapping(choices)), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return record_key(comparable(as_mapping(choices)))
+
+
+def record_key(config: dict[str, Any]) -> str:
+    """The same eight letters from the config of a record, whatever settings have been added since."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def with_choices(cell_choices: tuple[str, ...], more: dict[str, Any]) -> tuple[str, ...]:

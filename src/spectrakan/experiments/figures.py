@@ -14,7 +14,9 @@ from matplotlib.figure import Figure
 from spectrakan.errors import ConfigError
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.forecasts import Forecasts, forecasts, trained_models
+from spectrakan.experiments.learned import learned_plates
 from spectrakan.experiments.main import strongest
+from spectrakan.experiments.record_figures import RECORD_FIGURES
 from spectrakan.metrics.spectral import energy_spectrum
 from spectrakan.report.figures import (
     energy_by_wavenumber,
@@ -32,6 +34,8 @@ Tell = Callable[[str], None]
 
 DROPLET_TIMES = (0.11, 0.16, 0.21, 0.26)
 SPECTRUM_SAMPLES = 16
+LEARNED = ("darcy2d", "shallow_water2d")
+"""Cases whose SpectraKAN is looked into."""
 MAPS, SPECTRA = "Maps of predictions", "Spectra"
 
 
@@ -44,7 +48,8 @@ def draw_figures(
 ) -> list[str]:
     """Draw what the weights in the cache allow; the names of the figures, which lie in `results/<scale>/figures`.
 
-    `cases` are all by default. What cannot be drawn, because no model has been trained on it, is told, not raised.
+    `cases` are all by default, and then the figures that need records alone are drawn too. What cannot be drawn,
+    because no model has been trained on it, is told, not raised.
     """
     if unknown := [case for case in cases or () if case not in PLANS]:
         raise ConfigError(f"no figures are planned for {', '.join(unknown)}; known: {', '.join(PLANS)}")
@@ -56,10 +61,15 @@ def draw_figures(
         if shown is None:
             tell(f"{case}: no trained model in the cache; run `spectrakan reproduce main --scale {archive.scale}`")
             continue
-        for plate, figure in plan(shown, archive):
+        learned = learned_plates(shown) if case in LEARNED else ()
+        for plate, figure in (*plan(shown, archive), *learned):
             keep_plate(archive.folder / "figures", plate, figure, formats)
             made.append(plate.name)
             tell(f"{case}: {plate.name}")
+    for drawn in RECORD_FIGURES.values():
+        for plate, figure in drawn(archive) if cases is None else ():
+            keep_plate(archive.folder / "figures", plate, figure, formats)
+            made.append(plate.name)
     return made
 
 

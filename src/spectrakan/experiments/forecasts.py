@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from spectrakan.data.catalog import task as task_named
 from spectrakan.evaluation.batches import predict_frames
 from spectrakan.experiments.archive import Archive
-from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.datasets import Datasets
 from spectrakan.experiments.main import TABLE
 from spectrakan.experiments.scales import scale_named
@@ -20,7 +21,6 @@ from spectrakan.models import from_pretrained
 from spectrakan.models.operator import Operator
 from spectrakan.report.figures.sample import Sample, Values
 from spectrakan.runs import RunFolder
-from spectrakan.training import resolve
 
 READER = "figures"
 
@@ -33,7 +33,22 @@ class Forecasts:
     trajectories: Trajectories
     samples: tuple[int, ...]
     predictions: dict[str, Values]
-    history: int
+    models: dict[str, Operator]
+
+    @property
+    def history(self) -> int:
+        """Frames that the models see."""
+        return next(iter(self.models.values())).signature.history
+
+    @property
+    def windows(self) -> npt.NDArray[np.float32]:
+        """What the models see of each sample, `(samples, history, *space, field)`."""
+        return windows_of(self.trajectories, self.samples, self.history)
+
+    @property
+    def params(self) -> Tensor | None:
+        """Parameters of the samples, `(samples, num_params)`, if they have any."""
+        return params_of(self.trajectories, self.samples)
 
     @property
     def horizon(self) -> int:
@@ -69,8 +84,7 @@ def trained_models(archive: Archive, case: str, table: str = TABLE) -> dict[str,
         details = record["details"]
         if details["case"] != case or record["seed"] != first or details["label"]:
             continue
-        cell = Cell(table, archive.scale, case, record["model"], record["variant"], first)
-        folder = archive.run_folder(cell, resolve(record["config"]))
+        folder = archive.kept_run(record)
         if folder.best.is_dir():
             name = record["model"] if record["variant"] == "default" else f"{record['model']} ({record['variant']})"
             found[name] = _loaded(folder)
@@ -88,16 +102,26 @@ def forecasts(archive: Archive, case: str, models: dict[str, Operator], num_samp
     left = len(test.trajectories.times) - history
     horizon = 1 if test.trajectories.steady else min(task_named(scale.cases[case].task).horizon, left)
     said = {name: _predicted(model, test.trajectories, chosen, horizon) for name, model in models.items()}
-    return Forecasts(case, test.trajectories, chosen, said, history)
+    return Forecasts(case, test.trajectories, chosen, said, dict(models))
 
 
 def _predicted(model: Operator, data: Trajectories, samples: Sequence[int], horizon: int) -> Values:
-    source = data.values if data.inputs is None else data.inputs
-    history = model.signature.history
-    windows = np.stack([np.asarray(source[index], dtype=np.float32)[:history] for index in samples])
-    params = None if data.params is None else torch.as_tensor(np.asarray(data.params)[list(samples)])
-    answers: Values = predict_frames(model, torch.from_numpy(windows), horizon, params, data.grid).numpy()
+    windows = torch.from_numpy(windows_of(data, samples, model.signature.history))
+    answers: Values = predict_frames(model, windows, horizon, params_of(data, samples), data.grid).numpy()
     return answers
+
+
+def windows_of(data: Trajectories, samples: Sequence[int], history: int) -> npt.NDArray[np.float32]:
+    """The first window of each sample, `(samples, history, *space, field)`."""
+    source = data.values if data.inputs is None else data.inputs
+    return np.stack([np.asarray(source[index], dtype=np.float32)[:history] for index in samples])
+
+
+def params_of(data: Trajectories, samples: Sequence[int]) -> Tensor | None:
+    """Parameters of some samples, if they have any."""
+    if data.params is None:
+        return None
+    return torch.as_tensor(np.asarray(data.params, dtype=np.float32)[list(samples)])
 
 
 def _loaded(folder: RunFolder) -> Operator:

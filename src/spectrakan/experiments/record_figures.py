@@ -6,27 +6,33 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from spectrakan.experiments import data_efficiency, main
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.scales import FLOORS, scale_named
 from spectrakan.experiments.summaries import Result, Results
-from spectrakan.report.elements import Picture
 from spectrakan.report.figures import (
     accuracy_against_seconds,
     error_against_samples,
     error_against_time,
-    figure_bytes,
     stability_curves,
 )
 from spectrakan.report.figures.appearance import LOOKS, look_of
 from spectrakan.report.figures.cost import Spent
+from spectrakan.report.gallery import Plate
 
+TIME, STABILITY = "Error against time", "Five-fold horizon"
+COST, DATA = "Accuracy against training seconds", "Data efficiency"
+"""The sections of a report that the figures belong to."""
+
+Drawn = Iterator[tuple[Plate, Figure]]
 Curve = Callable[[dict[str, Any]], tuple[list[float], list[float]] | None]
 """Times and errors of a record, if it has them."""
 
 
-def growth_pictures(archive: Archive) -> Iterator[Picture]:
-    """Relative L2 error at each predicted frame, one picture a task in time."""
+def growth_figures(archive: Archive) -> Drawn:
+    """Relative L2 error at each predicted frame, one figure a task in time."""
     results = Results.of(archive, main.TABLE)
     for case in results.cases():
         times, curves = _curves(results, case, _per_frame)
@@ -35,11 +41,11 @@ def growth_pictures(archive: Archive) -> Iterator[Picture]:
                 f"{case}: relative L2 error of the rollout at each time; bands go from the best to the worst seed."
             )
             figure = error_against_time(times, curves, "relative L2 error")
-            yield Picture(figure_bytes(figure), caption, f"{caption} {_ends(curves)}")
+            yield Plate(f"{case}-time", TIME, caption, f"{caption} {_ends(curves)}"), figure
 
 
-def stability_pictures(archive: Archive) -> Iterator[Picture]:
-    """Errors along rollouts of five horizons, one picture a task in time."""
+def stability_figures(archive: Archive) -> Drawn:
+    """Errors along rollouts of five horizons, one figure a task in time."""
     results = Results.of(archive, main.TABLE)
     for case in results.cases():
         times, curves = _curves(results, case, _long)
@@ -51,10 +57,10 @@ def stability_pictures(archive: Archive) -> Iterator[Picture]:
                 "what the main table scores. A cross marks where a model stops giving finite numbers."
             )
             figure = stability_curves(times, curves, times[min(scored, len(times)) - 1], "relative L2 error")
-            yield Picture(figure_bytes(figure), caption, f"{caption} {_ends(curves)}")
+            yield Plate(f"{case}-stability", STABILITY, caption, f"{caption} {_ends(curves)}"), figure
 
 
-def cost_pictures(archive: Archive) -> Iterator[Picture]:
+def cost_figures(archive: Archive) -> Drawn:
     """RMSE against seconds of training, one plot a task."""
     results = Results.of(archive, main.TABLE)
     runs = {case: found for case in results.cases() if (found := _spent(results, case))}
@@ -68,10 +74,10 @@ def cost_pictures(archive: Archive) -> Iterator[Picture]:
                                     for name, spent in models.items())
             for case, models in runs.items()
         )  # fmt: skip
-        yield Picture(figure_bytes(accuracy_against_seconds(runs, "RMSE")), caption, f"{caption} {told}.")
+        yield Plate("cost", COST, caption, f"{caption} {told}."), accuracy_against_seconds(runs, "RMSE")
 
 
-def efficiency_pictures(archive: Archive) -> Iterator[Picture]:
+def efficiency_figures(archive: Archive) -> Drawn:
     """RMSE against the number of samples."""
     scale = scale_named(archive.scale)
     case = scale.efficiency_case
@@ -88,7 +94,7 @@ def efficiency_pictures(archive: Archive) -> Iterator[Picture]:
             f"{case}: RMSE against the number of samples, each trained for as many steps; both axes logarithmic."
         )
         figure = error_against_samples({case: counts}, {case: curves}, "RMSE")
-        yield Picture(figure_bytes(figure), caption, f"{caption} {_ends(curves)}")
+        yield Plate(f"{case}-data-efficiency", DATA, caption, f"{caption} {_ends(curves)}"), figure
 
 
 def _curves(results: Results, case: str, curve: Curve) -> tuple[list[float], dict[str, list[list[float]]]]:
@@ -145,3 +151,12 @@ def _ends(curves: dict[str, Any]) -> str:
         return float(sum(row[-1] for row in rows) / len(rows))
 
     return "At the end: " + ", ".join(f"{look_of(name).label} {last(v):.3g}" for name, v in curves.items()) + "."
+
+
+RECORD_FIGURES: dict[str, Callable[[Archive], Drawn]] = {
+    TIME: growth_figures,
+    STABILITY: stability_figures,
+    COST: cost_figures,
+    DATA: efficiency_figures,
+}
+"""What is drawn from records, by section."""

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from spectrakan.experiments import document
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.catalog import stages_of
-from spectrakan.experiments.record_figures import (
-    cost_pictures,
-    efficiency_pictures,
-    growth_pictures,
-    stability_pictures,
-)
+from spectrakan.experiments.record_figures import RECORD_FIGURES, TIME
 from spectrakan.experiments.scales import scale_named
 from spectrakan.report.elements import Element, Listing, Paragraph, Picture
-from spectrakan.report.gallery import read_plates
+from spectrakan.report.gallery import as_picture, read_plates
 from spectrakan.report.page import Section, page
 from spectrakan.report.provenance import origin_of
 from spectrakan.report.web_table import table_elements, text_elements
@@ -53,14 +46,9 @@ SHORT = {
     "Ablation: token": "Tokens",
     "Other resolutions": "Resolutions",
     "Maps of predictions": "Maps",
+    "What SpectraKAN has learned": "Learned",
     "Slips of the paper": "Slips",
     "What is missing": "Missing",
-}
-PICTURES: dict[str, Callable[[Archive], Iterable[Picture]]] = {
-    "Accuracy against training seconds": cost_pictures,
-    "Data efficiency": efficiency_pictures,
-    "Five-fold horizon": stability_pictures,
-    "Error against time": growth_pictures,
 }
 LISTED = 12
 """Missing cells of a table that are named one by one."""
@@ -72,7 +60,7 @@ def web_page(archive: Archive) -> str:
     lead = [Paragraph(LEAD.format(count=count, scale=archive.scale))]
     made = document.sections(archive)
     told = [_section(archive, each) for each in made]
-    extra = [_pictures_only(archive, "Error against time"), *_galleries(archive)]
+    extra = [_pictures_only(archive, TIME), *_galleries(archive)]
     # The paper's slips and what is missing stand last.
     sections = [*told[:-1], *extra, told[-1], missing_section(archive)]
     shown = [section for section in sections if section is not None]
@@ -104,15 +92,21 @@ def missing_section(archive: Archive) -> Section:
 
 def _section(archive: Archive, part: document.Section) -> Section:
     elements: list[Element] = text_elements("\n".join(part.sentences))
-    elements += PICTURES[part.title](archive) if part.title in PICTURES else []
+    elements += _drawn(archive, part.title)
     for table in part.tables:
         elements += table_elements(table)
     elements += _origins(archive, part.title)
     return Section(part.title, elements, SHORT.get(part.title, ""))
 
 
+def _drawn(archive: Archive, title: str) -> list[Picture]:
+    """Figures from records are drawn anew, for records may have come since they were kept."""
+    drawn = RECORD_FIGURES[title](archive) if title in RECORD_FIGURES else ()
+    return [as_picture(plate, figure) for plate, figure in drawn]
+
+
 def _pictures_only(archive: Archive, title: str) -> Section | None:
-    pictures = list(PICTURES[title](archive))
+    pictures = _drawn(archive, title)
     return Section(title, [*pictures, *_origins(archive, title)], SHORT.get(title, "")) if pictures else None
 
 
@@ -134,7 +128,8 @@ def _galleries(archive: Archive) -> list[Section]:
     """The figures that were drawn from trained models, by section."""
     found: dict[str, list[Element]] = {}
     for plate, picture in read_plates(archive.folder / "figures"):
-        found.setdefault(plate.section, []).append(picture)
+        if plate.section not in RECORD_FIGURES:
+            found.setdefault(plate.section, []).append(picture)
     command = f"spectrakan reproduce figures --scale {archive.scale}"
     return [
         Section(title, [*pictures, Paragraph(f"Drawn by `{command}`.")], SHORT.get(title, ""))

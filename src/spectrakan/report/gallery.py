@@ -38,6 +38,11 @@ def read_plates(folder: Path) -> list[tuple[Plate, Picture]]:
     return [_read(note) for note in sorted(folder.glob("*.yaml")) if note.with_suffix(".png").is_file()]
 
 
+def as_picture(plate: Plate, figure: Figure) -> Picture:
+    """A figure for a page."""
+    return Picture(figure_bytes(figure), plate.caption, plate.alt)
+
+
 def _read(note: Path) -> tuple[Plate, Picture]:
     try:
         plate = Plate(**read_yaml(note))
