@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -39,6 +40,7 @@ def inputs():
     return torch.as_tensor(generate("darcy2d", num_samples=4, resolution=12, seed=9).inputs[:], dtype=torch.float64)
 
 
+@torch.no_grad()
 def constants(model, inputs):
     """M_q, M_k, M_v and Lip(q) of the model's own queries, keys and values at its inputs."""
     layer, asked = modulation_layer(model), modulation_inputs(model, inputs)
@@ -68,7 +70,7 @@ def test_flatter_splines_lower_the_constant_of_the_modulation(trained, inputs):
         model = copy.deepcopy(trained)
         cap_slopes(token_kan(model), factor * certified_bound(token_kan(model)))
         found.append(theorem(model, inputs, trunk_slope=1.0))
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in pairwise(found):
         assert other[0] < one[0]
         assert other[1] < one[1]
     # Without slopes only the trunk's own part is left, so there is a floor; the token's share is what goes.
@@ -76,7 +78,7 @@ def test_flatter_splines_lower_the_constant_of_the_modulation(trained, inputs):
 
 
 def test_flatter_splines_lower_the_slope_through_the_token_and_it_stays_below_its_bound(trained, inputs):
-    """dA/dz at real inputs, with features held: at most M_v M_k Lip(q) L_KAN / sqrt(d_a), and shrinking with L_KAN."""
+    """dA/dz at real inputs, with features held: at most M_v M_k Lip(q) L_KAN / sqrt(d_a), shrinking with L_KAN."""
     layer = modulation_layer(trained)
     asked, summaries = modulation_inputs(trained, inputs), token_inputs(trained, inputs)
     largest, bounds = [], []
