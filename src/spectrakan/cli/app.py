@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from spectrakan.cli.certify import certify
 from spectrakan.cli.check import check
 from spectrakan.cli.compare import compare
 from spectrakan.cli.demo import demo
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "compare": compare,
     "reproduce": reproduce,
     "report": report,
+    "certify": certify,
     "demo": demo,
 }
 """Every command by name; its function's signature is its arguments, its docstring its help."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 Status = Literal["certified", "estimated"]
@@ -87,6 +87,16 @@ class Certificate:
     def status(self) -> dict[str, Status]:
         """`certified` or `estimated`, by entry."""
         return {name: entry.status for name, entry in self.entries.items()}
+
+    def capped(self, cap: float, measure: str) -> Certificate:
+        """With what it says of a cap that training promised on the product bound by `hull` or `lemma`."""
+        name = f"kan_{measure}_product"
+        bound = self.entries[name].value
+        kept = bound <= cap * (1 + 1e-9)
+        word = "holds" if kept else "IS BROKEN"
+        note = f"training capped L_KAN at {cap:g} by {name}, which is {bound:.6g}: the cap {word}"
+        entry = Entry(cap, "certified", "the cap on L_KAN that training kept", attacked=bound)
+        return replace(self, notes=(*self.notes, note), entries={**self.entries, "kan_cap": entry})
 
     @property
     def beaten(self) -> tuple[str, ...]:

@@ -248,11 +248,14 @@ def _token_entries(region: _Region) -> dict[str, Entry]:
     if not isinstance(network, KAN):
         return {}
     low, high = region.summaries()
-    lemma, exact = (float(product_bound(network, kind)) for kind in ("lemma", "exact"))
+    lemma, hull, exact = (product_bound(network, kind).item() for kind in ("lemma", "hull", "exact"))
     boxed = min(float(box_bound(network, low, high).max()), exact)
     return {
         "kan": Entry(boxed, "certified", "L_KAN over the summaries of the region", _attack_kan(network, low, high)),
         "kan_exact_product": Entry(exact, "certified", "L_KAN everywhere, exact edges, product of layers"),
+        "kan_hull_product": Entry(
+            hull, "certified", "L_KAN everywhere, differences of coefficients, product of layers"
+        ),
         "kan_lemma_product": Entry(lemma, "certified", "L_KAN everywhere, Lemma 3.1, product of layers"),
     }
 

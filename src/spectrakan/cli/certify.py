@@ -1,0 +1,92 @@
+"""`spectrakan certify`: how much a trained model can change under a perturbation, proved where it can be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectrakan.cli.progress import progress_bar
+from spectrakan.data.load import load_dataset
+from spectrakan.data.prepare import prepare
+from spectrakan.data.windows import Windows, WindowSettings
+from spectrakan.errors import ConfigError, RunError
+from spectrakan.models import from_pretrained
+from spectrakan.report.certificate import certificate_page, certificate_rows
+from spectrakan.runs import RunFolder
+from spectrakan.storage import write_text_atomically
+from spectrakan.theory import Certificate, CertifySettings
+from spectrakan.theory import certify as certify_model
+from spectrakan.theory.attack import AttackSettings
+from spectrakan.training import resolve
+
+
+def certify(
+    run: Annotated[Path, typer.Argument(help="Folder of a run of a spectrakan model.")],
+    radius: Annotated[float, typer.Option(help="Largest perturbation of any cell, in normalised units.")] = 0.1,
+    samples: Annotated[int, typer.Option(min=1, help="Inputs to certify around.")] = 2,
+    data: Annotated[Path | None, typer.Option(help="File of samples.", show_default="the run's test samples")] = None,
+    resolution: Annotated[int | None, typer.Option(help="Cells per axis.", show_default="as trained")] = None,
+    starts: Annotated[int, typer.Option(min=1, help="Starts of gradient ascent against each bound.")] = 16,
+    pairs: Annotated[int, typer.Option(min=0, help="Random pairs of inputs against each bound.")] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+) -> None:
+    """Bound how far token, modulation and prediction can move, and try to break the bounds.
+
+    Writes certificate.json and certificate.html into the run's folder; fails if an attack beats a bound.
+
+    \b
+    spectrakan certify runs/cns1d-spectrakan-0                       around two test inputs
+    spectrakan certify runs/darcy2d-spectrakan-0 --resolution 16     large fields: on a coarser grid
+    spectrakan certify runs/cns1d-spectrakan-0 --radius 0.01 --samples 8
+    """
+    folder = RunFolder(run)
+    window = _windows(folder, data, resolution)
+    inputs = window.gather(range(min(samples, len(window))))
+    choices = CertifySettings(attack=AttackSettings(starts=starts, pairs=pairs))
+    found = certify_model(
+        from_pretrained(folder.best),
+        inputs.inputs,
+        radius,
+        params=inputs.params,
+        grid=inputs.grid,
+        choices=choices,
+    )
+    control = resolve(folder.read_config()).training.lipschitz
+    if control.cap is not None:
+        found = found.capped(control.cap, control.measure)
+    write_text_atomically(folder.path / "certificate.json", found.to_json() + "\n")
+    write_text_atomically(folder.path / "certificate.html", certificate_page(folder.path.name, found))
+    print(found.to_json() if as_json else _table(found, folder.path))
+    if found.beaten:
+        raise RunError(
+            f"refuted: {', '.join(found.beaten)}; expected every bound to lie above what attacks reach; "
+            "keep the run's folder and report it"
+        )
+
+
+def _windows(folder: RunFolder, data: Path | None, resolution: int | None) -> Windows:
+    choices = resolve(folder.read_config())
+    if data is not None:
+        if resolution is not None:
+            raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
+        found = load_dataset(data)
+        history = choices.data.history or from_pretrained(folder.best).signature.history
+        return Windows(found, range(found.num_samples), WindowSettings(history=history, starts="first"))
+    wanted = choices.data if resolution is None else replace(choices.data, resolution=resolution)
+    with progress_bar(f"solving {choices.task}") as progress:
+        prepared = prepare(choices.task, wanted, progress)
+    if not prepared.split.part("test"):
+        raise ConfigError("the run has no test samples; give --data")
+    return prepared.windows("test", starts="first")
+
+
+def _table(found: Certificate, folder: Path) -> str:
+    cells = " x ".join(map(str, found.resolution))
+    head, *rows = certificate_rows(found)
+    lines = [f"{found.num_inputs} inputs of {cells} cells, sup-norm balls of radius {found.radius:g} (normalised)"]
+    lines += [f"{row[0]:24} {row[1]:>10} {row[2]:>10} {row[3]:>8}  {row[4]}" for row in [head, *rows]]
+    lines += list(found.notes)
+    return "\n".join([*lines, f"{folder / 'certificate.html'} and certificate.json written"])

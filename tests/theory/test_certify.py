@@ -1,0 +1,181 @@
+"""Certificates of whole models: no attack beats a bound, in every variant; and an injected lie is found out."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spectrakan as sk
+from spectrakan.errors import ConfigError
+from spectrakan.models.spectrakan import SpectraKAN
+from spectrakan.theory import sample_bounds
+from spectrakan.theory.attack import AttackSettings, attack, euclid, largest
+from spectrakan.theory.certificate import Certificate
+from spectrakan.theory.certify import TOO_LARGE, CertifySettings, model_maps
+from spectrakan.theory.sample_bounds import bound_sample
+
+SMALL = {
+    "width": 4,
+    "num_modes": 3,
+    "num_layers": 2,
+    "coarse_num_layers": 2,
+    "coarse_num_modes": 2,
+    "token_width": 4,
+    "token_hidden": 4,
+    "attention_width": 4,
+    "readout_width": 8,
+}
+LIGHT = AttackSettings(starts=4, steps=5, pairs=8)
+
+
+def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, **choices) -> SpectraKAN:
+    facts = sk.OperatorSignature(
+        space_dims=dims, history=2, in_channels=1, out_channels=1, num_params=num_params, boundary=("wall",) * dims
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = sk.build_model("spectrakan", facts, **(SMALL | choices))
+        if model.gate_map is not None:
+            torch.nn.init.normal_(model.gate_map.map.weight, std=0.5)
+    return model
+
+
+def held(
+    model: SpectraKAN, radius: float, cells: tuple[int, ...], choices: AttackSettings = LIGHT
+) -> dict[str, float]:
+    """Every bound against its attack; the ratios of rates."""
+    model = model.double().eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(1)
+    history = torch.randn(1, 2, *cells, 1, generator=generator).double()
+    count = model.signature.num_params
+    params = torch.randn(1, count, generator=generator).double() if count else None
+    axes = model.axes(history, None)
+    bounds = bound_sample(model, history, params, axes, [radius / 2, radius])
+    ratios = {}
+    for name, function in model_maps(model, params, axes).items():
+        found = attack(function, history, radius, largest if name == "prediction" else euclid, choices)
+        assert found.slope <= getattr(bounds.rates, name), name
+        assert found.change <= getattr(bounds.change, name), name
+        ratios[name] = getattr(bounds.rates, name) / found.slope
+    return ratios
+
+
+VARIANTS = [
+    {"block": "residual"},
+    {"block": "plain", "extension": "zero"},
+    {"gate_conditioning": "token"},
+    {"axes": "sequential", "gate_conditioning": "token", "basis": "cosine"},
+    {"mixing": "joint", "basis": "cosine"},
+    {"mixing": "both", "basis": "sine", "coarse": False},
+    {"basis": "extended", "activation": "silu"},
+    {"use_gml": False},
+    {"fusion": "sum", "num_heads": 2},
+    {"token": "mlp", "num_params": 2},
+    {"token": "raw", "pool": "center+mean+std"},
+    {"pool": "mean", "excitation": False, "activation": "relu"},
+]
+
+
+@pytest.mark.parametrize("choices", VARIANTS, ids=lambda choices: "-".join(map(str, choices.values())))
+def test_no_attack_beats_a_bound_in_any_variant(choices):
+    ratios = held(small_model(**choices), 0.1, (9,))
+    assert max(ratios.values()) < 10
+
+
+def test_two_dimensions():
+    assert max(held(small_model(2, mixing="both", basis="auto"), 0.1, (6, 5)).values()) < 10
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**6), radius=st.floats(1e-3, 1.0))
+def test_bounds_hold_for_large_balls_too(seed, radius):
+    held(small_model(seed=seed), radius, (8,), AttackSettings(starts=4, steps=3, pairs=4))
+
+
+def test_a_tiny_ball_comes_down_to_what_ascent_finds():
+    ratios = held(small_model(), 1e-4, (9,), AttackSettings(starts=16, steps=10))
+    assert max(ratios.values()) < 1.1
+
+
+@pytest.mark.slow
+def test_ten_thousand_pairs_never_beat_a_bound():
+    held(small_model(), 0.1, (9,), AttackSettings(starts=32, steps=20, pairs=10_000))
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    generator = torch.Generator().manual_seed(2)
+    choices = CertifySettings(stages=2, attack=LIGHT)
+    return sk.certify(small_model(), torch.randn(2, 2, 8, 1, generator=generator), radius=0.05, choices=choices)
+
+
+def test_a_certificate_says_what_is_proved(certificate):
+    assert certificate.beaten == ()
+    assert set(certificate.status.values()) == {"certified"}
+    assert (
+        certificate.modulation_attacked
+        <= certificate.modulation
+        <= certificate.entries["modulation_covariance"].value
+    )
+    assert certificate.log_modulation_paper is not None
+    shift = 2 * certificate.constants["M_s"]
+    assert math.log(certificate.modulation) <= certificate.log_modulation_paper - shift + 1e-9
+    assert certificate.kan <= certificate.entries["kan_exact_product"].value
+    for layer in certificate.edges:
+        for lemma, exact, here in zip(layer.lemma, layer.exact, layer.on_region, strict=True):
+            assert all(a >= b >= c * (1 - 1e-7) for a, b, c in zip(lemma, exact, here, strict=True))
+    record = json.loads(certificate.to_json())
+    assert record["entries"]["modulation"]["status"] == "certified"
+    assert record["modulation_attacked"] == certificate.modulation_attacked
+
+
+def test_a_falsified_bound_is_found_out(certificate):
+    entry = certificate.entries["modulation"]
+    lie = replace(entry, value=0.9 * certificate.modulation_attacked)
+    refuted = replace(certificate, entries={**certificate.entries, "modulation": lie})
+    assert refuted.beaten == ("modulation",)
+
+
+def test_a_cap_is_told_as_held_or_broken(certificate):
+    bound = certificate.entries["kan_hull_product"].value
+    assert "holds" in certificate.capped(bound, "hull").notes[-1]
+    broken = certificate.capped(0.9 * bound, "hull")
+    assert "BROKEN" in broken.notes[-1]
+    assert broken.beaten == ("kan_cap",)
+
+
+def test_large_fields_are_never_called_certified(monkeypatch):
+    monkeypatch.setattr(sample_bounds, "LARGEST", 10)
+    found = sk.certify(small_model(), torch.randn(1, 2, 8, 1), radius=0.05, choices=CertifySettings(attack=LIGHT))
+    status = found.status
+    assert status["token"] == status["kan"] == "certified"
+    assert {name for name, kind in status.items() if kind == "estimated"} == {
+        "modulation",
+        "modulation_change",
+        "modulation_covariance",
+        "modulation_paper",
+        "prediction",
+        "prediction_change",
+    }
+    assert found.notes == (TOO_LARGE,)
+    assert found.beaten == ()
+
+
+def test_numbers_beyond_floats_are_null_in_json(certificate):
+    vast = replace(certificate.entries["modulation_paper"], value=math.inf)
+    record = replace(certificate, entries={**certificate.entries, "modulation_paper": vast})
+    assert json.loads(record.to_json())["entries"]["modulation_paper"]["value"] is None
+
+
+def test_what_cannot_be_certified_is_refused():
+    facts = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    with pytest.raises(ConfigError, match="spectrakan model, got 'fno'"):
+        sk.certify(sk.build_model("fno", facts), torch.zeros(1, 1, 8, 1))
+    with pytest.raises(ConfigError, match="radius"):
+        sk.certify(small_model(), torch.zeros(1, 2, 8, 1), radius=0.0)

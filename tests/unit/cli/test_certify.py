@@ -1,0 +1,82 @@
+"""The command that certifies a run: what it writes, and that a refuted bound ends in failure."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from spectrakan.cli import app
+from spectrakan.fields import Window
+from spectrakan.theory.certificate import Certificate, Entry, LayerEdges
+
+
+def certificate(bound: float, attacked: float) -> Certificate:
+    entries = {
+        "kan_hull_product": Entry(3.0, "certified", "a product"),
+        "modulation": Entry(bound, "certified", "modulation", attacked),
+        "modulation_paper": Entry(1e9, "certified", "the paper's", attacked),
+    }
+    edges = (LayerEdges([[3.0]], [[2.0]], [[1.0]]),)
+    return Certificate(0.1, 1, (8,), entries, edges, {"M_s": 1.0}, log_modulation_paper=20.7)
+
+
+class Gathered:
+    """Windows that are there already."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+
+    def __len__(self) -> int:
+        return self.window.inputs.shape[0]
+
+    def gather(self, _: object) -> Window:
+        return self.window
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Start the command on a folder whose data, model and certificate are given, and give its exit code."""
+
+    def start(found: Certificate, cap: float | None = None) -> int:
+        module = sys.modules["spectrakan.cli.certify"]  # the room gives the function under the same name
+        window = Window(inputs=torch.zeros(1, 1, 8, 1), targets=torch.zeros(1, 1, 8, 1))
+        control = SimpleNamespace(cap=cap, measure="hull")
+        monkeypatch.setattr(module, "_windows", lambda *_: Gathered(window))
+        monkeypatch.setattr(module, "resolve", lambda _: SimpleNamespace(training=SimpleNamespace(lipschitz=control)))
+        monkeypatch.setattr(module.RunFolder, "read_config", lambda _: {})
+        monkeypatch.setattr(module, "from_pretrained", lambda _: None)
+        monkeypatch.setattr(module, "certify_model", lambda *_, **__: found)
+        monkeypatch.setattr("sys.argv", ["spectrakan", "certify", str(tmp_path)])
+        with pytest.raises(SystemExit) as end:
+            app.main()
+        return int(end.value.code or 0)
+
+    return start
+
+
+def test_bounds_that_hold_are_written_and_shown(run, tmp_path, capsys):
+    assert run(certificate(2.0, 1.0), cap=3.0) == 0
+    record = json.loads((tmp_path / "certificate.json").read_text())
+    assert record["entries"]["modulation"]["ratio"] == 2.0
+    assert record["beaten"] == []
+    text = (tmp_path / "certificate.html").read_text()
+    assert "All bounds held" in text
+    assert "the cap holds" in text
+    shown = capsys.readouterr().out
+    assert "certified" in shown
+    assert "8 cells" in shown
+
+
+def test_a_beaten_bound_ends_in_failure(run, tmp_path, capsys):
+    assert run(certificate(0.9, 1.0)) == 1
+    assert "refuted: modulation" in capsys.readouterr().err
+    assert "REFUTED" in (tmp_path / "certificate.html").read_text()
+
+
+def test_a_broken_cap_ends_in_failure(run):
+    assert run(certificate(2.0, 1.0), cap=2.5) == 1
