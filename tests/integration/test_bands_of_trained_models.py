@@ -53,15 +53,14 @@ def droplet(tmp_path_factory) -> tuple[Operator, Prepared]:
     write_dataset(file, generate("droplet2d", 300, 12, frames=6, dtype=np.float32))
     return trained(
         "droplet2d", f"data.path='{file}'", "training.mode=one_step", "training.horizon=1",
-        "training.curriculum=0.0", "training.epochs=6", "data.seed=1",
+        "training.curriculum=0.0", "training.epochs=6",
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("set_up", ["darcy", pytest.param("droplet", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("per", ["cell", "trajectory"])
 @pytest.mark.parametrize("coverage", [0.8, 0.9])
-def test_the_promise_is_kept_within_two_standard_errors(request, set_up, per, coverage):
-    model, prepared = request.getfixturevalue(set_up)
+def test_the_promise_is_kept_within_two_standard_errors(darcy, per, coverage):
+    model, prepared = darcy
     data, split = prepared.trajectories, prepared.split
     assert evaluate(model, data, samples=split.test)["metrics"]["relative_l2"] < 0.5  # it has learned something
     with warnings.catch_warnings():
@@ -75,13 +74,15 @@ def test_the_promise_is_kept_within_two_standard_errors(request, set_up, per, co
     assert found["kept"]
 
 
+@pytest.mark.parametrize("set_up", ["darcy", pytest.param("droplet", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("per", ["cell", "trajectory"])
-def test_the_promise_is_kept_in_19_of_20_splits(darcy, per):
+def test_the_promise_is_kept_in_19_of_20_splits(request, set_up, per):
     """One split may be unlucky; held-out trajectories dealt anew 200 times must not be, as chance has it."""
-    model, prepared = darcy
+    model, prepared = request.getfixturevalue(set_up)
     data, split = prepared.trajectories, prepared.split
-    pred, truth = all_predicted(model, data, [*split.calibration, *split.test], 1)
-    scale = residual_scale(*all_predicted(model, data, split.validation, 1))
+    ahead = prepared.horizon
+    pred, truth = all_predicted(model, data, [*split.calibration, *split.test], ahead)
+    scale = residual_scale(*all_predicted(model, data, split.validation, ahead))
     half = len(split.calibration)
     generator = torch.Generator().manual_seed(0)
     found = []
