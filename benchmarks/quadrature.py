@@ -26,18 +26,11 @@ MODEL = [
     "model.coarse_num_layers=1",
     "runtime.threads=1",
 ]
+ONE_STEP = ["training.mode=one_step", "training.horizon=1", "training.curriculum=0.0"]
 STUDIES: dict[str, tuple[int, list[str], tuple[int, ...]]] = {
     "cns1d": (
         64,
-        [
-            "data.num_samples=12",
-            "data.history=1",
-            "data.horizon=5",
-            "training.epochs=6",
-            "training.horizon=1",
-            "training.mode=one_step",
-            "training.curriculum=0.0",
-        ],
+        ["data.num_samples=12", "data.history=1", "data.horizon=5", "training.epochs=6", *ONE_STEP],
         (16, 32, 64, 128, 256, 512, 1024, 2048),
     ),
     "darcy2d": (32, ["data.num_samples=64", "training.epochs=15"], (8, 16, 32, 64, 128, 256)),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -40,6 +40,7 @@ def inputs():
     return torch.as_tensor(generate("darcy2d", num_samples=4, resolution=12, seed=9).inputs[:], dtype=torch.float64)
 
 
+@torch.no_grad()
 def constants(model, inputs):
     """M_q, M_k, M_v and Lip(q) of the model's own queries, keys and values at its inputs."""
     layer, asked = modulation_layer(model), modulation_inputs(model, inputs)
@@ -69,7 +70,7 @@ def test_flatter_splines_lower_the_constant_of_the_modulation(trained, inputs):
         model = copy.deepcopy(trained)
         cap_slopes(token_kan(model), factor * certified_bound(token_kan(model)))
         found.append(theorem(model, inputs, trunk_slope=1.0))
-    for one, other in itertools.pairwise(found):
+    for one, other in pairwise(found):
         assert other[0] < one[0]
         assert other[1] < one[1]
     # Without slopes only the trunk's own part is left, so there is a floor; the token's share is what goes.

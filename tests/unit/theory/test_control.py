@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrakan.errors import ConfigError
@@ -52,6 +52,7 @@ def test_what_is_below_the_cap_is_left_alone_to_the_bit(generator):
     assert all(torch.equal(before[name], tensor) for name, tensor in kan.state_dict().items())
 
 
+@settings(deadline=None, max_examples=20)
 @given(factor=st.floats(0.01, 0.9), seed=st.integers(0, 50))
 def test_capping_scales_every_layer_by_the_same_factor(factor, seed):
     kan = random_kan([3, 4, 2], torch.Generator().manual_seed(seed))
