@@ -82,8 +82,9 @@ def test_the_proposition_holds_for_every_small_h(boundary, generator):
     assert study.holds
     assert torch.isfinite(study.bounds()).any()  # some h are small enough, or nothing was shown
     assert torch.all(study.centred_constants <= study.constants)
-    settled = attention_quadrature(model, x, cells=tuple(count for count in cells if count >= 32))
-    assert torch.all(settled.orders() > 1.5)
+    # The order shows on grids finer than the features' own; coarser ones do not see what they integrate.
+    fine = attention_quadrature(model, x, cells=(48, 96, 192))
+    assert torch.all(fine.orders() > 1.8)
     assert study.to_json()["holds"] is True
     assert study.to_json()["constant_ours"] <= study.to_json()["constant_paper"]
 
