@@ -1,8 +1,8 @@
 """How far bounds lie above the worst that attacks find on trained models: `python -m benchmarks.certificates`.
 
-Small SpectraKANs on three tasks; around samples that nobody has seen, bounds on token, modulation and prediction beside
-ten thousand random pairs and gradient ascent from many starts. The last entry has a grid too large for proofs, so its
-modulation and prediction are estimates and told apart. One record a study: a rerun does only what is missing.
+Small SpectraKANs on three tasks; around samples that nobody has seen, bounds on token, modulation and prediction
+beside ten thousand random pairs and gradient ascent from many starts. The last entry has a grid too large for proofs,
+so its modulation and prediction are estimates, told apart. One record a study: a rerun does only what is missing.
 """
 
 from __future__ import annotations
