@@ -44,12 +44,14 @@ class Study:
     choices: tuple[str, ...]
 
 
+_REACTION = ("data.num_samples=40", "data.history=2", "training.epochs=4", *ONE_STEP)
+_DARCY = ("data.num_samples=200", "training.epochs=10")
 STUDIES = {
-    "diffusion_reaction1d": Study(
-        "diffusion_reaction1d", 16, 0.1, ("data.num_samples=40", "data.history=2", "training.epochs=4", *ONE_STEP)
-    ),
+    "diffusion_reaction1d": Study("diffusion_reaction1d", 16, 0.1, _REACTION),
+    "diffusion_reaction1d_near": Study("diffusion_reaction1d", 16, 0.01, _REACTION),
     "cns1d": Study("cns1d", 16, 0.05, ("data.num_samples=40", "data.history=1", "training.epochs=10", *ONE_STEP)),
-    "darcy2d": Study("darcy2d", 12, 0.1, ("data.num_samples=200", "training.epochs=10")),
+    "darcy2d": Study("darcy2d", 12, 0.1, _DARCY),
+    "darcy2d_near": Study("darcy2d", 12, 0.01, _DARCY),
     "darcy2d_large": Study("darcy2d", 32, 0.1, ("data.num_samples=100", "training.epochs=5")),
 }
 
