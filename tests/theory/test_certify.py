@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from dataclasses import replace
@@ -12,13 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectrakan as sk
+from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.theory import sample_bounds
 from spectrakan.theory.attack import AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate
 from spectrakan.theory.certify import TOO_LARGE, CertifySettings, model_maps
+from spectrakan.theory.control import cap_slopes, certified_bound
+from spectrakan.theory.parts import token_kan
 from spectrakan.theory.sample_bounds import bound_sample
+from spectrakan.training import train
 
 SMALL = {
     "width": 4,
@@ -106,6 +111,27 @@ def test_a_tiny_ball_comes_down_to_what_ascent_finds():
 @pytest.mark.slow
 def test_ten_thousand_pairs_never_beat_a_bound():
     held(small_model(), 0.1, (9,), AttackSettings(starts=32, steps=20, pairs=10_000))
+
+
+@pytest.mark.slow
+def test_a_trained_model_keeps_its_bounds_against_ten_thousand_pairs_and_flatter_splines_lower_them():
+    data = ["data.num_samples=12", "data.resolution=16", "data.history=2", "training.epochs=2", "runtime.threads=1"]
+    one_step = ["mode=one_step", "horizon=1", "curriculum=0.0", "gradient_steps=1"]
+    size = ["width=8", "num_modes=4", "num_layers=2", "coarse_num_layers=1"]
+    changes = [*data, *(f"training.{each}" for each in one_step), *(f"model.{each}" for each in size)]
+    model = train("diffusion_reaction1d", "spectrakan", changes).model
+    unseen = generate("diffusion_reaction1d", 1, 16, seed=1000)
+    inputs = torch.as_tensor(unseen.values[:, :2], dtype=torch.float32)
+    hard = CertifySettings(attack=AttackSettings(starts=32, steps=20, pairs=10_000))
+    found = sk.certify(model, inputs, radius=0.02, choices=hard)
+    assert found.beaten == ()
+    assert set(found.status.values()) == {"certified"}
+    flatter = copy.deepcopy(model)
+    cap_slopes(token_kan(flatter), 0.1 * certified_bound(token_kan(flatter)))
+    lowered = sk.certify(flatter, inputs, radius=0.02, choices=CertifySettings(attack=LIGHT))
+    for name in ("kan_hull_product", "token", "modulation_covariance"):
+        assert lowered.entries[name].value < found.entries[name].value, name
+    assert lowered.log_modulation_paper < found.log_modulation_paper
 
 
 @pytest.fixture(scope="module")
