@@ -168,9 +168,10 @@ def _axis_transform(
         count = resolved_modes(basis, num_modes, axis.cells)
         analysis, synthesis = transform_matrices(basis, count, axis.centres, axis.widths)
         mean = axis.weights @ synthesis
-        kept = [part.to(dtype).to(device) for part in (analysis, synthesis, mean, axis.weights)]
+        parts = (analysis, synthesis, mean, axis.weights)
+        kept = [part.to(dtype).to(device).contiguous() for part in parts]
     one_mean = axis.uniform and basis in ("fourier", "cosine")
-    return AxisTransform(kept[0].contiguous(), kept[1].contiguous(), kept[2], kept[3], count, one_mean)
+    return AxisTransform(kept[0], kept[1], kept[2], kept[3], count, one_mean)
 
 
 @lru_cache(maxsize=256)
