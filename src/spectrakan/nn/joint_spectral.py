@@ -89,15 +89,15 @@ class JointSpectral(nn.Module):
         for axis in range(len(axes)):
             weight = self._keep(weight, axis, value.shape[axis + 3])
         modes = value.shape[3:]
-        columns = value.movedim((0, 1, 2), (-3, -2, -1)).reshape(-1, value.shape[0] * self.width, value.shape[2])
+        # One row a sample (and part) against each mode's matrix as it is stored: nothing is rearranged but the field.
+        rows = value.movedim((0, 2, 1), (-3, -2, -1)).reshape(-1, value.shape[0] * value.shape[2], self.width)
+        product = torch.bmm(rows, weight.reshape(rows.shape[0], self.width, -1))
         if self.half_axis is None:
-            matrices = weight.flatten(0, len(axes) - 1).transpose(1, 2)
-        else:
-            real, imaginary = weight.flatten(0, len(axes) - 1).transpose(1, 2).unbind(-1)
-            upper, lower = torch.cat([real, -imaginary], dim=2), torch.cat([imaginary, real], dim=2)
-            matrices = torch.cat([upper, lower], dim=1)
-        mixed = torch.bmm(matrices, columns).view(*modes, value.shape[0], self.width, value.shape[2])
-        return mixed.movedim((-3, -2, -1), (0, 1, 2))
+            return product.view(*modes, 1, value.shape[2], self.width).movedim((-3, -2, -1), (0, 2, 1))
+        # (part of the input, sample, channel, part of the weight): Re = rr - ii, Im = ri + ir.
+        real, imaginary = product.view(*modes, 2, value.shape[2], self.width, 2).unbind(-4)
+        mixed = torch.stack([real[..., 0] - imaginary[..., 1], real[..., 1] + imaginary[..., 0]])
+        return mixed.movedim((-1, -2), (1, 2))
 
     def _keep(self, weight: Tensor, axis: int, modes: int) -> Tensor:
         """The weights of the modes that the grid resolves; signed axes lose their highest from the middle."""
