@@ -26,8 +26,7 @@ def test_the_readme_tells_what_was_measured():
     every = [ratio for found in steps.values() for ratio in found]
     assert f"takes {min(every):.2f} to {max(every):.2f} of FNO's time" in text
     memory = [ratio for found in ratios(record["memory"], "megabytes").values() for ratio in found]
-    assert 0.45 < min(memory) < max(memory) < 0.65
-    assert "half to 0.6 of its memory" in text
+    assert f"{min(memory):.1f} to {max(memory):.1f} of its memory" in text
     answers = ratios([row for row in record["operators"] if row["kind"] == "batch-1 inference"], "seconds")
     larger = answers[128] + answers[256]
     assert f"inferred in {min(larger):.1f} to {max(larger):.1f} of its time at 128² and 256²" in text
