@@ -68,9 +68,10 @@ def ratio_table(rows: list[dict[str, Any]], value: str, unit: float, digits: int
 
 
 INTRODUCTION = """\
-Made by `make bench`, every table from one interleaved run; the numbers are in `benchmarks/record.json`. Medians of CPU
-time on one thread; in parentheses the ratio to neuraloperator's FNO(12, 12) of the same width and depth: below 1 is
-faster or smaller. FNO(24, 24) reaches the highest frequency of our 12 modes, for neuraloperator counts both signs."""
+Made by `make bench`, every table from one interleaved run; the numbers are in `benchmarks/record.json`. Medians of
+CPU time on one thread; in parentheses the ratio to neuraloperator's FNO(12, 12) of the same width and depth: below 1
+is faster or smaller. FNO(24, 24) reaches the highest frequency of our 12 modes, for neuraloperator counts both
+signs."""
 
 
 def write(record: dict[str, Any]) -> str:
