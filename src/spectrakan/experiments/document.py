@@ -25,8 +25,8 @@ from spectrakan.report.table import Table
 SECTIONS: dict[str, Callable[[Archive], list[Table]]] = {
     "Main table": main.tables,
     "Falling droplet": droplet.tables,
-    "Ablation: architecture": ablation.tables,
-    "Ablation: token": tokens.tables,
+    "Ablation: architecture": ablation.ABLATION.tables,
+    "Ablation: token": tokens.TOKENS.tables,
     "Other resolutions": super_resolution.tables,
     "Appendix": appendix.tables,
     "Accuracy against training seconds": costs.tables,

@@ -90,10 +90,10 @@ def test_droplets_field_by_field(archive: Archive, keep):
 
 
 def test_ablations_stand_beside_the_papers_rows(archive: Archive, keep):
-    assert ablation.tables(archive) == []
+    assert ablation.ABLATION.tables(archive) == []
     keep(Cell("main", "smoke", "darcy2d", "spectrakan"), 0.1)
     keep(Cell("ablation", "smoke", "darcy2d", "spectrakan", "no_gml", choices=("model.use_gml=false",)), 0.2)
-    (table,) = ablation.tables(archive)
+    (table,) = ablation.ABLATION.tables(archive)
     rows = {row.label: row.cells[0] for row in table.rows}
     assert rows["SpectraKAN"] == Score(0.1, None, 0.0126)
     assert rows["AMFNO + KAN, no GML"] == Score(0.2, None, 0.01327)
