@@ -43,6 +43,9 @@ def reproduce(
         bool, typer.Option("--validation-only", help="Trials on validation data; test samples stay unread.")
     ] = False,
     label: Annotated[str, typer.Option(help="Name of a trial, with --validation-only.")] = "",
+    train_only: Annotated[
+        bool, typer.Option("--train-only", help="Train and keep the weights; a later run reads the test and scores.")
+    ] = False,
     refresh: Annotated[bool, typer.Option("--refresh", help="Run cells again whose settings changed.")] = False,
     figure_format: Annotated[
         list[str] | None, typer.Option(help="Further formats of figures: svg, pdf.", show_default="PNG alone")
@@ -75,7 +78,7 @@ def reproduce(
     if dry_run:
         _list(stages, archive)
         return
-    outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, tell=_tell)
+    outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, train_only=train_only, tell=_tell)
     print(f"{scale}: {outcome}")
     if not validation_only and {FIGURES, "all"} & set(wanted):
         chosen_cases = None if not case else [name for name in PLANS if name in case]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from spectrakan.errors import RunError
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.datasets import Datasets
@@ -45,12 +44,18 @@ class Outcome:
 
 
 def run_stages(
-    stages: Sequence[Stage], archive: Archive, *, jobs: int = 1, refresh: bool = False, tell: Tell = lambda text: None
+    stages: Sequence[Stage],
+    archive: Archive,
+    *,
+    jobs: int = 1,
+    refresh: bool = False,
+    train_only: bool = False,
+    tell: Tell = lambda text: None,
 ) -> Outcome:
     """Run stage after stage; the cells of each are known when those before it are finished."""
     outcome = Outcome()
     for stage in stages:
-        outcome.add(run_cells(stage(archive), archive, jobs=jobs, refresh=refresh, tell=tell))
+        outcome.add(run_cells(stage(archive), archive, jobs=jobs, refresh=refresh, train_only=train_only, tell=tell))
     return outcome
 
 
@@ -60,11 +65,13 @@ def run_cells(
     *,
     jobs: int = 1,
     refresh: bool = False,
+    train_only: bool = False,
     tell: Tell = lambda text: None,
 ) -> Outcome:
     """Run the cells that have no record yet, `jobs` processes side by side; 0 runs them in this process.
 
     A cell whose record was made with other settings is left and told of, or run again with `refresh`.
+    With `train_only` cells that have a test are trained and their weights kept; a run without it scores them.
     """
     outcome, missing = sort_out(cells, archive, refresh)
     for name in outcome.changed:
@@ -72,11 +79,11 @@ def run_cells(
     if jobs == 0:
         for number, cell in enumerate(missing, start=1):
             begin = time.monotonic()
-            code = attempt(cell, archive)
+            code = attempt(cell, archive, train_only=train_only and cell.test)
             _note(outcome, cell, code, archive, tell, f"[{number}/{len(missing)}]", time.monotonic() - begin)
         return outcome
     with listening():
-        _side_by_side(missing, archive, jobs, tell, outcome)
+        _side_by_side(missing, archive, jobs, train_only, tell, outcome)
     return outcome
 
 
@@ -95,7 +102,9 @@ def sort_out(cells: Sequence[Cell], archive: Archive, refresh: bool = False) -> 
     return outcome, missing
 
 
-def _side_by_side(missing: list[Cell], archive: Archive, jobs: int, tell: Tell, outcome: Outcome) -> None:
+def _side_by_side(
+    missing: list[Cell], archive: Archive, jobs: int, train_only: bool, tell: Tell, outcome: Outcome
+) -> None:
     """Samples first, in processes of their own, so that the memory of a cell is that of its training."""
     datasets = Datasets(scale_named(archive.scale), archive.cache, archive.ledger)
     cases = [name for name in dict.fromkeys(cell.case for cell in missing) if datasets.lacks(name)]
@@ -107,15 +116,18 @@ def _side_by_side(missing: list[Cell], archive: Archive, jobs: int, tell: Tell, 
         _note(outcome, missing[place], code, archive, tell, f"[{next(number)}/{len(missing)}]", seconds)
 
     number = count(1)
+    requests = [request(cell, archive, train_only=train_only and cell.test) for cell in missing]
     run_side_by_side(WORKER, [data_request(name, archive) for name in cases], jobs, made)
-    run_side_by_side(WORKER, [request(cell, archive) for cell in missing], jobs, ended)
+    run_side_by_side(WORKER, requests, jobs, ended)
 
 
 def _note(outcome: Outcome, cell: Cell, code: int, archive: Archive, tell: Tell, place: str, seconds: float) -> None:
     """Sort a finished cell in and tell of it."""
     if code == DONE:
         outcome.done.append(cell.name)
-        tell(f"{place} {cell.table} {cell.name}: {_scores(archive.record(cell))}, {seconds:.0f} s")
+        record = archive.record(cell)
+        scores = "trained" if record is None else _scores(record)
+        tell(f"{place} {cell.table} {cell.name}: {scores}, {seconds:.0f} s")
     elif code == TAKEN:
         outcome.taken.append(cell.name)
         tell(f"{place} {cell.table} {cell.name}: another process runs it")
@@ -126,9 +138,7 @@ def _note(outcome: Outcome, cell: Cell, code: int, archive: Archive, tell: Tell,
         tell(f"{place} {cell.table} {cell.name}: failed, {archive.failure(cell)}")
 
 
-def _scores(record: dict[str, Any] | None) -> str:
-    if record is None:
-        raise RunError("a cell has ended well without a record; its results folder was changed meanwhile")
+def _scores(record: dict[str, Any]) -> str:
     validation = record["details"]["validation"]["metrics"]
     told = [f"{name} {validation[name]:.4g}" for name in ("relative_l2", "rmse") if validation.get(name) is not None]
     tested = record["metrics"].get("rmse")

@@ -52,15 +52,20 @@ class CpuClock:
         write_text_atomically(self.folder.path / "cpu.json", json.dumps({"seconds": self.seconds}))
 
 
+def train_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -> tuple[Run, float]:
+    """Train a cell (or go on with it) and keep its weights; gives its run and the CPU seconds of its training."""
+    choices = _choices(cell, archive)
+    return _trained(choices, archive.run_folder(cell, choices), listeners)
+
+
 def run_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -> dict[str, Any]:
-    """Train a cell (or go on with it), score it, and keep its record."""
+    """Train a cell unless its weights are there, score it, and keep its record."""
     scale = scale_named(cell.scale)
     case = scale.cases[cell.case]
     datasets = Datasets(scale, archive.cache, archive.ledger)
-    path = datasets.training_file(cell.case)
-    choices = run_settings(cell, None if path is None else str(path))
+    choices = _choices(cell, archive)
     folder = archive.run_folder(cell, choices)
-    run, seconds = _trained(choices, folder, listeners)
+    run, seconds = train_cell(cell, archive, listeners)
     details = {
         "case": cell.case,
         "label": cell.label,
@@ -89,6 +94,12 @@ def run_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -
     archive.keep(cell, record)
     shutil.rmtree(folder.last, ignore_errors=True)
     return record
+
+
+def _choices(cell: Cell, archive: Archive) -> RunSettings:
+    """The settings of a cell, with the file of its training samples."""
+    path = Datasets(scale_named(cell.scale), archive.cache, archive.ledger).training_file(cell.case)
+    return run_settings(cell, None if path is None else str(path))
 
 
 def _trained(choices: RunSettings, folder: RunFolder, listeners: Sequence[Listener]) -> tuple[Run, float]:

@@ -17,21 +17,27 @@ from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell
 from spectrakan.experiments.datasets import Datasets
 from spectrakan.experiments.scales import scale_named
-from spectrakan.experiments.trial import run_cell
+from spectrakan.experiments.trial import run_cell, train_cell
 from spectrakan.training.events import Listener
 from spectrakan.training.stop import Stopped
 
 DONE, FAILED, TAKEN = 0, 1, 3
 
 
-def attempt(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -> int:
-    """Run a cell unless another process does; a failure of any kind is written down, so that others go on."""
+def attempt(cell: Cell, archive: Archive, listeners: Sequence[Listener] = (), *, train_only: bool = False) -> int:
+    """Run a cell, or only train it, unless another process does.
+
+    A failure of any kind is written down, so that others go on.
+    """
     lock = archive.cache / "locks" / cell.scale / f"{cell.table}-{cell.name}"
     lock.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        run_cell(cell, archive, listeners)
+        if train_only:
+            train_cell(cell, archive, listeners)
+        else:
+            run_cell(cell, archive, listeners)
     except BlockingIOError:
         return TAKEN
     except Exception as problem:
@@ -42,9 +48,9 @@ def attempt(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) ->
     return DONE
 
 
-def request(cell: Cell, archive: Archive) -> str:
+def request(cell: Cell, archive: Archive, *, train_only: bool = False) -> str:
     """The text that tells a worker what to do."""
-    return json.dumps({"cell": cell.to_json(), **_places(archive)})
+    return json.dumps({"cell": cell.to_json(), "train_only": train_only, **_places(archive)})
 
 
 def data_request(case: str, archive: Archive) -> str:
@@ -64,7 +70,7 @@ def main(text: str) -> int:
         Datasets(scale_named(archive.scale), archive.cache, archive.ledger).training_file(wanted["case"])
         return DONE
     try:
-        return attempt(Cell.from_json(wanted["cell"]), archive)
+        return attempt(Cell.from_json(wanted["cell"]), archive, train_only=wanted.get("train_only", False))
     except Stopped as stop:
         return stop.code
 

@@ -5,7 +5,7 @@ f = F_fine(u) + U_s F_coarse(D_s u),     u_next(x) = R(f(x))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from spectrakan.config import settings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import OperatorSignature
+from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing
@@ -69,10 +69,15 @@ class AMFNOConfig:
     """Whether the fine branch mixes modes along each axis, low modes of all axes jointly, or both."""
     coarse_mixing: Mixing = "joint"
     """The same for the coarse branch, where joint modes are few and cheap."""
+    history: Literal["components", "frames"] = "components"
+    """Whether the lift learns in principal components of the history, or frame by frame (the paper)."""
+    component_floor: Annotated[float, Field(gt=0)] = 0.01
+    """Spread, at unit scale, below which a component of the history is not brought to unit spread."""
     readout_width: Count = 64
     """Hidden channels of the pointwise readout."""
     predict: Predict = "auto"
-    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
+    """`increment` to the last frame, `departure` from the mean training field, the field itself (`direct`), or by
+    the signature: increments where the field evolves, else departures."""
 
 
 class AMFNO(Operator):
@@ -82,14 +87,27 @@ class AMFNO(Operator):
     config: AMFNOConfig
 
     def __init__(self, signature: OperatorSignature, config: AMFNOConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
+        super().__init__(signature, config, predict=prediction_of(signature, config))
         self.trunk = build_trunk(signature, config)
         self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
+
+    def prepare(self, windows: Iterable[Window]) -> None:
+        """Size of increments, and the units of the lifts."""
+        windows = list(windows)
+        super().prepare(windows)
+        fit_lifts(self, self.trunk, self.config, windows)
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The trunk's features, read out cell by cell; parameters join as constant channels."""
         features = self.trunk(with_params(channels_first(history), params), axes)
         return channels_last(self.readout(features, None))
+
+
+def prediction_of(signature: OperatorSignature, config: AMFNOConfig) -> Predict:
+    """What the answers are added to: "auto" takes the last frame, or the mean field of a steady task."""
+    if config.predict != "auto":
+        return config.predict
+    return "increment" if signature.evolves else "departure"
 
 
 def build_trunk(signature: OperatorSignature, config: AMFNOConfig) -> MultiscaleTrunk:
@@ -101,6 +119,23 @@ def build_trunk(signature: OperatorSignature, config: AMFNOConfig) -> Multiscale
         Branch(in_channels, config.coarse_num_layers, coarse, config.activation) if config.coarse else None,
         config.stride,
     )
+
+
+@torch.no_grad()
+def fit_lifts(model: Operator, trunk: MultiscaleTrunk, config: AMFNOConfig, windows: Sequence[Window]) -> None:
+    """Fit the lifts' units to the histories of some windows; a single frame has no history to take apart."""
+    if config.history == "frames" or model.signature.history == 1 or not windows:
+        return
+    total, squares, count = torch.zeros(()), torch.zeros(()), 0
+    for window in windows:
+        history, params = model.normalized(window.inputs, window.params)
+        rows = with_params(channels_first(history), params).flatten(1).double()
+        total, squares, count = total + rows.sum(1), squares + rows @ rows.T, count + rows.shape[1]
+    mean = total / count
+    covariance = squares / count - torch.outer(mean, mean)
+    for branch in (trunk.fine, trunk.coarse):
+        if branch is not None:
+            branch.lift.fit(covariance, config.component_floor)
 
 
 def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSettings:

@@ -59,6 +59,7 @@ _PAPER_TRUNK: dict[str, Any] = {
     "basis": "fourier",
     "mixing": "axial",
     "coarse_mixing": "axial",
+    "history": "frames",
     "predict": "direct",
 }
 

@@ -14,10 +14,11 @@ from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Grid, OperatorSignature, Window
 from spectrakan.nn.axis import Axis, axes_of
+from spectrakan.nn.mean_field import MeanField
 from spectrakan.nn.normalizer import Normalizer
 from spectrakan.storage import Bundle, save_bundle
 
-Predict = Literal["auto", "increment", "direct"]
+Predict = Literal["auto", "increment", "departure", "direct"]
 MIN_CELLS = 4
 
 
@@ -25,8 +26,9 @@ class Operator(nn.Module):
     """A map from a history of fields to the next field: (B, history, *space, in) -> (B, *space, out).
 
     `forward` takes and gives physical units; `forward_normalized`, which the loss sees, is the same map at unit
-    scale. A subclass has a `name` and a method `respond`, the network itself. With `predict="increment"` (in
-    "auto": where the output is the next frame of the input) the network's answer is what is added to the last frame.
+    scale. A subclass has a `name` and a method `respond`, the network itself. Its answer is what is added to the last
+    frame (`predict="increment"`; in "auto": where the output is the next frame of the input), to the mean training
+    field ("departure"), or to nothing ("direct").
     """
 
     name: str = ""
@@ -44,6 +46,7 @@ class Operator(nn.Module):
         self.input_units = Normalizer(signature.in_channels)
         self.output_units = self.input_units if signature.evolves else Normalizer(signature.out_channels)
         self.param_units = Normalizer(signature.num_params) if signature.num_params else None
+        self.usual = MeanField(signature.space_dims, signature.out_channels) if predict == "departure" else None
         self.register_buffer("increment_scale", torch.ones(signature.out_channels))
 
     def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
@@ -63,8 +66,14 @@ class Operator(nn.Module):
         grid: Grid | None = None,
     ) -> Float[Tensor, "batch *space out"]:
         """The same map at unit scale, which the loss sees."""
-        answer = self.respond(history, params, self.axes(history, grid))
-        return history[:, -1] + self.increment_scale * answer if self.increments else answer
+        axes = self.axes(history, grid)
+        return self.completed(self.respond(history, params, axes), history, axes)
+
+    def completed(self, answer: Tensor, history: Tensor, axes: Sequence[Axis]) -> Tensor:
+        """The prediction at unit scale that an answer of the network stands for."""
+        if self.increments:
+            return history[:, -1] + self.increment_scale * answer
+        return answer if self.usual is None else self.usual(axes) + self.increment_scale * answer
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The network at unit scale: `(B, history, *space, in)` -> `(B, *space, out)`."""
@@ -83,17 +92,30 @@ class Operator(nn.Module):
 
     @torch.no_grad()
     def prepare(self, windows: Iterable[Window]) -> None:
-        """Set up what depends on data, once, before training; here the usual size of an increment."""
-        if not self.increments:
+        """Set up what depends on data, once, before training; here the mean field and the usual size of an answer."""
+        windows = list(windows)
+        if not windows or (self.usual is None and not self.increments):
             return
+        self.fit_mean_field(windows)
         squares, count = torch.zeros_like(self.increment_scale, dtype=torch.float64), 0
         for window in windows:
-            frames = torch.cat([window.inputs[:, -1:], window.targets], dim=1)
-            steps = self.output_units.normalize(frames).diff(dim=1).double()
+            targets = self.output_units.normalize(window.targets)
+            if self.usual is None:
+                last = self.output_units.normalize(window.inputs[:, -1:])
+                steps = torch.cat([last, targets], dim=1).diff(dim=1).double()
+            else:
+                steps = (targets - self.usual(self.axes(window.inputs, window.grid))).double()
             squares += steps.square().flatten(0, -2).sum(0).to(squares)
             count += steps[..., 0].numel()
         if count:
             self.increment_scale.copy_((squares / count).sqrt().clamp_min(1e-8))
+
+    def fit_mean_field(self, windows: Sequence[Window]) -> None:
+        """Keep the mean of all targets, which must lie on one grid; nothing where it is not needed."""
+        if self.usual is not None and windows:
+            axes = self.axes(windows[0].inputs, windows[0].grid)
+            targets = (window.targets.flatten(0, 1) for window in windows)
+            self.usual.fit(targets, axes, self.output_units.normalize)
 
     def save_pretrained(self, folder: Path | str) -> None:
         """Write weights, config, signature and units into a folder that `from_pretrained` reads."""

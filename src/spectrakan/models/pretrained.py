@@ -12,6 +12,7 @@ from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.catalog import build_model
 from spectrakan.models.operator import Operator
+from spectrakan.nn.mean_field import MeanField
 from spectrakan.storage import load_bundle
 
 
@@ -31,6 +32,9 @@ def from_pretrained(folder: Path | str) -> Operator:
 
 
 def _load(model: Operator, weights: dict[str, Tensor], folder: Path | str) -> None:
+    for name, module in model.named_modules():
+        if isinstance(module, MeanField):
+            module.make_room(weights.get(f"{name}.values"))
     expected: dict[str, Any] = model.state_dict()
     if missing := sorted(expected.keys() - weights.keys()):
         raise DataFormatError(f"'{folder}' lacks the weights {', '.join(missing)}")

@@ -12,7 +12,6 @@ There is nothing to train: W and d are buffers that `prepare` fits, and the mode
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
@@ -22,7 +21,6 @@ from torch import Tensor
 
 from spectrakan.config import settings
 from spectrakan.fields import OperatorSignature, Window
-from spectrakan.models.climatology import Climatology, ClimatologyConfig
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
 from spectrakan.numerics.fourier import Basis
@@ -48,10 +46,9 @@ class RidgeConfig:
     """Most coefficients of the input; the modes of large fields are cut to this."""
     penalty: Annotated[float, Field(gt=0)] | Literal["auto"] = "auto"
     """Penalty over the features' mean square, or the one that predicts runs of samples left out best."""
-    cells: tuple[Count, ...] = ()
-    """Cells along each axis of the kept mean field; set by `prepare`, empty before."""
     predict: Predict = "auto"
-    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
+    """`increment` to the last frame, `departure` from the mean training field, the field itself (`direct`), or by
+    the signature: increments where the field evolves, else departures."""
 
 
 class Ridge(Operator):
@@ -63,7 +60,8 @@ class Ridge(Operator):
     intercept: Tensor
 
     def __init__(self, signature: OperatorSignature, config: RidgeConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
+        steady = config.predict == "auto" and not signature.evolves
+        super().__init__(signature, config, predict="departure" if steady else config.predict)
         self.num_frames = min(config.num_frames, signature.history)
         self.num_modes = affordable_modes(signature, config)
         boundary = signature.boundary or ("outflow",) * signature.space_dims
@@ -73,9 +71,6 @@ class Ridge(Operator):
         inputs = self.num_frames * signature.in_channels * boxes + signature.num_params
         self.register_buffer("weights", torch.zeros(inputs, signature.out_channels * boxes))
         self.register_buffer("intercept", torch.zeros(signature.out_channels * boxes))
-        self.usual = None if self.increments else Climatology(signature, ClimatologyConfig(cells=config.cells))
-        if self.usual is not None:
-            self.usual.input_units, self.usual.output_units = self.input_units, self.output_units
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Coefficients in, coefficients out, and the field they make."""
@@ -84,7 +79,7 @@ class Ridge(Operator):
         for place, transform in enumerate(self._transforms(axes, history), start=1):
             resolved = field.narrow(place, 0, transform.synthesis.shape[1])
             field = along_axis(transform.synthesis, resolved, place)
-        return field if self.usual is None else field + self.usual.respond(history, params, axes)
+        return field
 
     def features(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Coefficients of the last frames, and the parameters, `(batch, inputs)`."""
@@ -95,9 +90,7 @@ class Ridge(Operator):
     def prepare(self, windows: Iterable[Window]) -> None:
         """Fit the mean field, then W and d: one pass for the second moments, in float64, and the closed form."""
         windows = list(windows)
-        if self.usual is not None:
-            self.usual.prepare(windows)
-            self.config = dataclasses.replace(self.config, cells=self.usual.config.cells)
+        self.fit_mean_field(windows)
         blocks = self._blocks(windows)
         if not blocks:
             return
@@ -142,8 +135,7 @@ class Ridge(Operator):
             frames = torch.cat([inputs, targets], dim=1) if self.signature.evolves else inputs
             for step in range(targets.shape[1] if self.signature.evolves else 1):
                 history = frames[:, step : step + self.signature.history]
-                usual = history[:, -1] if self.usual is None else self.usual.respond(history, params, axes)
-                wanted = targets[:, step] - usual
+                wanted = targets[:, step] - self.completed(torch.zeros_like(targets[:, step]), history, axes)
                 wanted = self._analyse(wanted[:, None], axes)
                 yield number, (self.features(history, params, axes), wanted)
 

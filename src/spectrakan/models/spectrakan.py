@@ -24,6 +24,8 @@ from spectrakan.models.amfno import (
     Count,
     bases_of,
     build_trunk,
+    fit_lifts,
+    prediction_of,
     with_params,
 )
 from spectrakan.models.operator import Operator
@@ -82,7 +84,7 @@ class SpectraKAN(Operator):
     config: SpectraKANConfig
 
     def __init__(self, signature: OperatorSignature, config: SpectraKANConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
+        super().__init__(signature, config, predict=prediction_of(signature, config))
         self.trunk = build_trunk(signature, config)
         self.global_token = _build_token(signature, config)
         token_width = self.global_token.width if self.global_token else 0
@@ -142,6 +144,7 @@ class SpectraKAN(Operator):
         """Size of increments, and the splines' grids fitted to the tokens' inputs."""
         windows = list(windows)
         super().prepare(windows)
+        fit_lifts(self, self.trunk, self.config, windows)
         if self.global_token is None or not windows:
             return
         summaries = []

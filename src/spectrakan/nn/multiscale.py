@@ -17,6 +17,7 @@ from spectrakan.nn.activation import activate
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.embedding import pointwise, with_coordinates
+from spectrakan.nn.lift import Lift
 from spectrakan.numerics.resample import block_mean, interpolation_matrix, overlap_matrix, upsample_lines
 
 
@@ -26,7 +27,7 @@ class Branch(nn.Module):
     def __init__(self, in_channels: int, num_layers: int, choices: BlockSettings, activation_name: str) -> None:
         super().__init__()
         self.activation_name, self.between = activation_name, choices.kind != "residual"
-        self.lift = nn.Linear(in_channels + len(choices.bases), choices.width)
+        self.lift = Lift(in_channels, len(choices.bases), choices.width)
         self.blocks = nn.ModuleList(Block(choices) for _ in range(num_layers))
 
     def forward(

@@ -179,8 +179,7 @@ def model_maps(
         return value
 
     def prediction(history: Tensor) -> Tensor:
-        answer = model.respond(history, told(history), axes)
-        return history[:, -1] + model.increment_scale * answer if model.increments else answer
+        return model.completed(model.respond(history, told(history), axes), history, axes)
 
     return {"token": token, "modulation": modulation, "prediction": prediction}
 

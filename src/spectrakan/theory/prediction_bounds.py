@@ -44,7 +44,7 @@ def prediction_rate(model: SpectraKAN, features: Signal, value: Tensor, modulati
     moved = features.stage.moved(reach)
     low, high = slope_range("gelu", centre - moved, centre + moved)
     slope, half = (low + high) / 2, (high - low) / 2
-    scale = model.increment_scale[:, None] if model.increments else torch.ones_like(model.increment_scale)[:, None]
+    scale = model.increment_scale[:, None]
     rates = []
     for part in _hidden(model, features, modulation, spreading):
         weight = scale[..., None] * out.weight[..., None] * slope[:, part.cells]

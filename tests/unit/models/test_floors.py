@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import spectrakan as sk
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ShapeError
 
 FLOORS = ["persistence", "climatology", "ridge"]
 
@@ -74,7 +74,7 @@ def test_climatology_goes_to_other_grids_by_means_and_by_lines():
     model = sk.build_model("climatology", signature(out_channels=1)).double()
     ramp = ((torch.arange(8).double() + 0.5) / 8).view(1, 1, 8, 1)
     model.prepare([sk.Window(torch.zeros(1, 2, 8, 2).double(), ramp)])
-    assert model.config.cells == (8,)
+    assert model.usual.cells == (8,)
     coarse = model(torch.zeros(1, 2, 4, 2).double())[0, :, 0]
     assert coarse.tolist() == pytest.approx([1 / 8, 3 / 8, 5 / 8, 7 / 8], abs=1e-6)
     fine = model(torch.zeros(1, 2, 32, 2).double())[0, :, 0]
@@ -84,12 +84,10 @@ def test_climatology_goes_to_other_grids_by_means_and_by_lines():
     assert placed.tolist() == pytest.approx([0.25, 0.5625, 0.6875, 0.875], abs=1e-6)
 
 
-def test_climatology_needs_one_grid_and_a_size_that_fits():
+def test_climatology_needs_one_grid():
     model = sk.build_model("climatology", signature())
     with pytest.raises(ShapeError, match="one grid"):
         model.prepare([sk.Window(torch.zeros(1, 2, n, 2), torch.zeros(1, 1, n, 2)) for n in (8, 9)])
-    with pytest.raises(ConfigError, match="cells names 2 axes"):
-        sk.build_model("climatology", signature(), cells=[4, 4])
 
 
 def test_ridge_is_the_least_squares_solution_of_numpy():
