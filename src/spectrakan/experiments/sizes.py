@@ -31,8 +31,8 @@ _CVIT: dict[str, Any] = {
 }  # fmt: skip
 
 SIZES: dict[str, Size] = {
-    "spectrakan": Size("own", "its default with 24 channels", {"width": 24}, {"width": 24}),
-    "amfno": Size("own", "the trunk of SpectraKAN", {"width": 24}, {"width": 24}),
+    "spectrakan": Size("own", "its default, in 2D with 24 channels", {"width": 32}, {"width": 24}),
+    "amfno": Size("own", "the trunk of SpectraKAN", {"width": 32}, {"width": 24}),
     "unet": Size(
         "near", "PDEBench's has 2.7 (1D) and 7.8 (2D) million weights; narrower by the same factor at every level",
         {"width": 8}, {"width": 12},
@@ -53,7 +53,7 @@ SIZES: dict[str, Size] = {
     ),
     "transolver": Size(
         "near", "as large as its time allows (0.1 million weights in 2D); published: 1.8 million, 25 times the time",
-        {"width": 96, "num_layers": 4, "num_heads": 4, "num_slices": 16},
+        {"width": 64, "num_layers": 4, "num_heads": 4, "num_slices": 16},
         {"width": 64, "num_layers": 4, "num_heads": 4, "num_slices": 16},
     ),
     "local_fno": Size(
@@ -66,7 +66,7 @@ SIZES: dict[str, Size] = {
     ),
     "cvit": Size(
         "near", "published: 2.6 (1D) and 6 (2D) million weights",
-        {"width": 96, "decoder_width": 96, **_CVIT}, {"width": 128, "decoder_width": 128, **_CVIT},
+        {"width": 64, "decoder_width": 64, **_CVIT, "num_layers": 2}, {"width": 128, "decoder_width": 128, **_CVIT},
     ),
     "persistence": Size("own", "no weights", {}, {}),
     "climatology": Size("own", "no weights", {}, {}),

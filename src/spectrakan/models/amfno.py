@@ -5,7 +5,7 @@ f = F_fine(u) + U_s F_coarse(D_s u),     u_next(x) = R(f(x))
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -14,11 +14,12 @@ from torch import Tensor
 
 from spectrakan.config import settings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import OperatorSignature, Window
+from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing
 from spectrakan.nn.embedding import channels_first, channels_last
+from spectrakan.nn.lift import trust_by_age
 from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
 from spectrakan.nn.readout import Readout
 from spectrakan.numerics.fourier import Basis
@@ -55,6 +56,8 @@ class AMFNOConfig:
     """Nonlinearity between layers (sigma)."""
     block: BlockKind = "skip"
     """`plain` (the paper's letter), `skip` (with a pointwise path) or `residual`."""
+    factor: Count = 2
+    """Hidden channels of a residual block's feed-forward network over `width`."""
     axes: Literal["sum", "sequential"] = "sum"
     """Whether axes are transformed side by side and summed, or one after the other."""
     gates: bool = True
@@ -69,10 +72,8 @@ class AMFNOConfig:
     """Whether the fine branch mixes modes along each axis, low modes of all axes jointly, or both."""
     coarse_mixing: Mixing = "joint"
     """The same for the coarse branch, where joint modes are few and cheap."""
-    history: Literal["components", "frames"] = "components"
-    """Whether the lift learns in principal components of the history, or frame by frame (the paper)."""
-    component_floor: Annotated[float, Field(gt=0)] = 0.01
-    """Spread, at unit scale, below which a component of the history is not brought to unit spread."""
+    memory_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """How much less the lift trusts a frame than the one after it, before training (q); 1 in the paper."""
     readout_width: Count = 64
     """Hidden channels of the pointwise readout."""
     predict: Predict = "auto"
@@ -91,12 +92,6 @@ class AMFNO(Operator):
         self.trunk = build_trunk(signature, config)
         self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
 
-    def prepare(self, windows: Iterable[Window]) -> None:
-        """Size of increments, and the units of the lifts."""
-        windows = list(windows)
-        super().prepare(windows)
-        fit_lifts(self, self.trunk, self.config, windows)
-
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The trunk's features, read out cell by cell; parameters join as constant channels."""
         features = self.trunk(with_params(channels_first(history), params), axes)
@@ -112,30 +107,14 @@ def prediction_of(signature: OperatorSignature, config: AMFNOConfig) -> Predict:
 
 def build_trunk(signature: OperatorSignature, config: AMFNOConfig) -> MultiscaleTrunk:
     """The trunk that a config asks for, fitting the signature."""
-    in_channels = signature.history * signature.in_channels + signature.num_params
+    others = signature.num_params + signature.space_dims
+    trust = trust_by_age(signature.history, signature.in_channels, others, config.memory_decay)
     fine, coarse = fine_settings(signature, config), coarse_settings(signature, config)
     return MultiscaleTrunk(
-        Branch(in_channels, config.num_layers, fine, config.activation),
-        Branch(in_channels, config.coarse_num_layers, coarse, config.activation) if config.coarse else None,
+        Branch(trust, config.num_layers, fine, config.activation),
+        Branch(trust, config.coarse_num_layers, coarse, config.activation) if config.coarse else None,
         config.stride,
     )
-
-
-@torch.no_grad()
-def fit_lifts(model: Operator, trunk: MultiscaleTrunk, config: AMFNOConfig, windows: Sequence[Window]) -> None:
-    """Fit the lifts' units to the histories of some windows; a single frame has no history to take apart."""
-    if config.history == "frames" or model.signature.history == 1 or not windows:
-        return
-    total, squares, count = torch.zeros(()), torch.zeros(()), 0
-    for window in windows:
-        history, params = model.normalized(window.inputs, window.params)
-        rows = with_params(channels_first(history), params).flatten(1).double()
-        total, squares, count = total + rows.sum(1), squares + rows @ rows.T, count + rows.shape[1]
-    mean = total / count
-    covariance = squares / count - torch.outer(mean, mean)
-    for branch in (trunk.fine, trunk.coarse):
-        if branch is not None:
-            branch.lift.fit(covariance, config.component_floor)
 
 
 def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSettings:
@@ -145,6 +124,7 @@ def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSet
         num_modes=config.num_modes,
         bases=bases_of(signature, config),
         kind=config.block,
+        factor=config.factor,
         mixing=config.mixing,
         gates=config.gates,
         excitation=config.excitation,

@@ -24,7 +24,6 @@ from spectrakan.models.amfno import (
     Count,
     bases_of,
     build_trunk,
-    fit_lifts,
     prediction_of,
     with_params,
 )
@@ -144,7 +143,6 @@ class SpectraKAN(Operator):
         """Size of increments, and the splines' grids fitted to the tokens' inputs."""
         windows = list(windows)
         super().prepare(windows)
-        fit_lifts(self, self.trunk, self.config, windows)
         if self.global_token is None or not windows:
             return
         summaries = []

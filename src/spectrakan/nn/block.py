@@ -51,6 +51,8 @@ class BlockSettings:
     """Whether squeeze-excitation scales the spectral output."""
     excitation_start: float = 0.9
     """Scale of squeeze-excitation before training."""
+    factor: int = 2
+    """Hidden channels of a residual block's feed-forward network over `width`."""
     sequential: bool = False
     """Whether the axes are transformed one after the other instead of summed."""
 
@@ -70,8 +72,8 @@ class Block(nn.Module):
         self.joint = JointSpectral(width, choices.num_modes, choices.bases) if choices.mixing != "axial" else None
         self.excitation = SqueezeExcite(width, start=choices.excitation_start) if choices.excitation else None
         self.pointwise = nn.Linear(width, width) if choices.kind == "skip" else None
-        self.widen = nn.Linear(width, 2 * width) if choices.kind == "residual" else None
-        self.narrow = nn.Linear(2 * width, width) if choices.kind == "residual" else None
+        self.widen = nn.Linear(width, choices.factor * width) if choices.kind == "residual" else None
+        self.narrow = nn.Linear(choices.factor * width, width) if choices.kind == "residual" else None
 
     @unmixed
     def forward(self, field: Tensor, axes: Sequence[Axis], gate_factors: Sequence[Tensor] | None = None) -> Tensor:

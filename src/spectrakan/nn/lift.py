@@ -1,16 +1,16 @@
-"""The lift: a linear map of the input channels in every cell, learnt in units that suit the history of the field.
+"""The lift: a linear map of the input channels in every cell, which trusts old frames less than new ones.
 
-    v = W [u; x] + b,     W = V diag(M, I)
+    v = W [u; x] + b,     W = V diag(q^age, I)
 
-Frames that follow each other are almost equal, so that what tells them apart, the motion, is a tiny part of each
-channel, and gradient descent finds it last. M (fitted once to training data) turns the channels into their principal
-components, each at unit spread: V learns from all of them at the same pace. The maps that can be learnt are the same.
-Components with a spread below `floor` are amplified by 1 / `floor` only: in a rollout they hold the model's own
-errors.
+The last frame of a history has age 0. With q < 1 the free weights V have to grow before the map leans on the past:
+differences of old frames help a single step, but in a rollout they hold the model's own errors, and a model that
+differentiates them amplifies those. The maps that can be learnt are the same for every q.
 Shapes: fields `(channel, batch, *space)`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -18,25 +18,27 @@ from torch import Tensor, nn
 
 
 class Lift(nn.Module):
-    """W and b of the file's equation; M is the identity until `fit`."""
+    """W and b of the file's equation; `trust` has q^age of each channel, 1 for those without an age."""
 
-    units: Tensor
+    trust: Tensor
 
-    def __init__(self, num_channels: int, num_coordinates: int, width: int) -> None:
+    def __init__(self, trust: Sequence[float], width: int) -> None:
         super().__init__()
-        learnt = nn.Linear(num_channels + num_coordinates, width)
+        learnt = nn.Linear(len(trust), width)
         self.free, self.bias = learnt.weight, learnt.bias
-        self.register_buffer("units", torch.eye(num_channels))
+        self.register_buffer("trust", torch.tensor(trust, dtype=torch.get_default_dtype()))
 
     @property
     def weight(self) -> Float[Tensor, "width channels"]:
         """W, which acts on the channels as they come."""
-        channels = len(self.units)
-        return torch.cat([self.free[:, :channels] @ self.units, self.free[:, channels:]], dim=1)
+        return self.free * self.trust
 
-    @torch.no_grad()
-    def fit(self, covariance: Float[Tensor, "channels channels"], floor: float) -> None:
-        """Take the principal components of channels with this covariance as the units of the free weights."""
-        spreads, components = torch.linalg.eigh(covariance.double())
-        spreads = spreads.clamp_min(0).sqrt().clamp_min(floor)
-        self.units.copy_((components / spreads).T)
+
+def trust_by_age(history: int, fields: int, others: int, decay: float) -> list[float]:
+    """q^age for frames from the oldest to the last, each with all its fields, and 1 for the other channels.
+
+    >>> trust_by_age(history=3, fields=2, others=1, decay=0.5)
+    [0.25, 0.25, 0.5, 0.5, 1.0, 1.0, 1.0]
+    """
+    frames = [decay**age for age in reversed(range(history)) for _ in range(fields)]
+    return frames + [1.0] * others
