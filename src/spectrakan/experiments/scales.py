@@ -70,32 +70,32 @@ FLOORS = ("persistence", "climatology", "ridge")
 SMALL_CASES = {
     "cns1d": Case(
         task="cns1d", num_samples=500, test_samples=100, resolution=128, frames=21,
-        training={"epochs": 8, "batch_size": 32, "mode": "autoregressive", "horizon": 2, "curriculum": 0.5},
+        training={"epochs": 6, "batch_size": 32, "mode": "autoregressive", "horizon": 2, "curriculum": 0.5},
     ),
     "diffusion_reaction1d": Case(
         task="diffusion_reaction1d", num_samples=500, test_samples=100, resolution=256, frames=21, stride=5,
-        training={"epochs": 5, "batch_size": 32, "mode": "autoregressive", "horizon": 2, "curriculum": 0.5},
+        training={"epochs": 4, "batch_size": 32, "mode": "autoregressive", "horizon": 2, "curriculum": 0.5},
     ),
     "darcy2d": Case(
         task="darcy2d", num_samples=1000, test_samples=200, resolution=64,
-        training={"epochs": 4, "batch_size": 4, "mode": "one_step", "horizon": 1},
+        training={"epochs": 3, "batch_size": 4, "mode": "one_step", "horizon": 1},
     ),
     "shallow_water2d": Case(
         task="shallow_water2d", num_samples=200, test_samples=50, resolution=64, frames=21, stride=5,
         fields=("height",), resolutions=(32, 128),
-        training={"epochs": 2, "batch_size": 4, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
+        training={"epochs": 1, "batch_size": 2, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
     ),
     "shallow_water2d_fields": Case(
         task="shallow_water2d", num_samples=200, test_samples=50, resolution=64, frames=21, stride=5,
-        training={"epochs": 1, "batch_size": 4, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
+        training={"epochs": 1, "batch_size": 2, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
     ),
     "droplet2d": Case(
         task="droplet2d", num_samples=300, test_samples=60, resolution=32, frames=20,
-        training={"epochs": 2, "batch_size": 8, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
+        training={"epochs": 1, "batch_size": 4, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
     ),
     "climate2d": Case(
         task="climate2d", num_samples=365, test_samples=355,
-        training={"epochs": 20, "batch_size": 16, "mode": "one_step", "horizon": 1},
+        training={"epochs": 15, "batch_size": 16, "mode": "one_step", "horizon": 1},
     ),
 }  # fmt: skip
 """Frames of diffusion-reaction and shallow water are every fifth of the task's 101, so that time runs to its end."""

@@ -53,20 +53,20 @@ SIZES: dict[str, Size] = {
     ),
     "transolver": Size(
         "near", "as large as its time allows (0.1 million weights in 2D); published: 1.8 million, 25 times the time",
-        {"width": 64, "num_layers": 4, "num_heads": 4, "num_slices": 16},
-        {"width": 64, "num_layers": 4, "num_heads": 4, "num_slices": 16},
+        {"width": 64, "num_layers": 3, "num_heads": 4, "num_slices": 16},
+        {"width": 64, "num_layers": 3, "num_heads": 4, "num_slices": 16},
     ),
     "local_fno": Size(
         "near", "no size is published for these tasks; width and modes of FNO, with both local branches",
-        {"width": 36, "num_modes": 16}, {"width": 20, "num_modes": 12},
+        {"width": 36, "num_modes": 16}, {"width": 16, "num_modes": 12},
     ),
     "deepokan": Size(
         "published", "30 centres in 2D; in 1D that has 3.3 million weights, and 8 centres are taken",
-        {"num_centres": 8}, {},
+        {"num_centres": 8}, {"num_centres": 16},
     ),
     "cvit": Size(
         "near", "published: 2.6 (1D) and 6 (2D) million weights",
-        {"width": 64, "decoder_width": 64, **_CVIT, "num_layers": 2}, {"width": 128, "decoder_width": 128, **_CVIT},
+        {"width": 64, "decoder_width": 64, **_CVIT, "num_layers": 2}, {"width": 96, "decoder_width": 96, **_CVIT, "num_layers": 2},
     ),
     "persistence": Size("own", "no weights", {}, {}),
     "climatology": Size("own", "no weights", {}, {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from spectrakan.config import build_settings
@@ -63,17 +64,22 @@ _PAPER_TRUNK: dict[str, Any] = {
     "predict": "direct",
 }
 
-_ONE_AXIS: dict[str, Any] = {
-    "block": "residual",
-    "factor": 1,
-    "excitation": False,
-    "num_modes": 24,
-    "coarse_num_layers": 2,
-    "coarse_mixing": "axial",
-    "memory_decay": 0.3,
+_EVOLVING: dict[str, Any] = {"block": "residual", "factor": 1, "excitation": False, "memory_decay": 0.5}
+_ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial", "memory_decay": 0.3}
+
+
+def _trunk_defaults(signature: OperatorSignature) -> dict[str, Any]:
+    """What validation chose for the trunk (docs/results.md): a step in time is a small change, which residual blocks
+    begin with; a steady map is none. On one axis more modes are cheap, and joint modes are the same as axial ones."""
+    evolving = _EVOLVING if signature.evolves else {}
+    return {**evolving, **(_ONE_AXIS if signature.space_dims == 1 else {})}
+
+
+DEFAULTS: dict[str, Callable[[OperatorSignature], dict[str, Any]]] = {
+    "spectrakan": _trunk_defaults,
+    "amfno": _trunk_defaults,
 }
-ONE_AXIS: dict[str, dict[str, Any]] = {"spectrakan": _ONE_AXIS, "amfno": _ONE_AXIS}
-"""What the variant `default` is on a single axis, where validation chose otherwise than on two (docs/results.md)."""
+"""Choices of the variant `default` that depend on what is learnt."""
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "spectrakan": {
@@ -117,6 +123,6 @@ def build_model(name: str, signature: OperatorSignature, *, variant: str = "defa
     if variant not in named:
         raise ConfigError(f"model '{name}' has no variant '{variant}'{nearest(variant, named)}")
     operator, config_class = MODELS[name]
-    on_a_line = ONE_AXIS.get(name, {}) if variant == "default" and signature.space_dims == 1 else {}
-    config = build_settings(config_class, {**on_a_line, **named[variant], **choices}, where=f"model {name}")
+    fitting = DEFAULTS[name](signature) if variant == "default" and name in DEFAULTS else {}
+    config = build_settings(config_class, {**fitting, **named[variant], **choices}, where=f"model {name}")
     return operator(signature, config)
