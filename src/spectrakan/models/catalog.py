@@ -69,8 +69,11 @@ _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mi
 
 
 def _trunk_defaults(signature: OperatorSignature) -> dict[str, Any]:
-    """What validation chose for the trunk (docs/results.md): a step in time is a small change, which residual blocks
-    begin with; a steady map is none. On one axis more modes are cheap, and joint modes are the same as axial ones."""
+    """What validation chose for the trunk (docs/results.md).
+
+    A step in time is a small change, which residual blocks begin with; a steady map is none. On one axis more modes
+    are cheap, and joint modes are the same as axial ones.
+    """
     evolving = _EVOLVING if signature.evolves else {}
     return {**evolving, **(_ONE_AXIS if signature.space_dims == 1 else {})}
 
