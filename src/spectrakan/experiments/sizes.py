@@ -1,8 +1,8 @@
 """The size of every competitor, with the reason for it.
 
 SpectraKAN has 32 channels in 1D and 24 in 2D, with which its training takes at most 1.5 times that of FNO: about 0.27
-and 0.7 million weights. A baseline has its published size where that is near, or is brought near that number as far as
-a step of at most about two to three times SpectraKAN's allows.
+and 0.7 million weights. A baseline has its published size where that is near, or is brought near that number as far
+as a step of at most about two to three times SpectraKAN's allows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SIZES: dict[str, Size] = {
         {"width": 36, "num_modes": 16}, {"width": 16, "num_modes": 12},
     ),
     "deepokan": Size(
-        "near", "published: 30 centres, 3.3 million weights in 1D and 0.7 million with six times the step of FNO in 2D",
+        "near", "published: 30 centres, 3.3 million weights in 1D; in 2D 0.7 million and six times FNO's step",
         {"num_centres": 8}, {"num_centres": 16},
     ),
     "cvit": Size(
