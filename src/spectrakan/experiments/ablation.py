@@ -10,13 +10,16 @@ ABLATION = VariantsTable(
     title="Ablation (a), architecture: RMSE on Darcy flow",
     corner="model",
     note="In brackets the paper's value; rows without it are ours alone. Rows without spread are one seed, and all "
-    "have the default's size and learning rate.",
+    "have size and learning rate of their model's default.",
     variants={
         "amfno": Variant("AMFNO: no token", {"model.token": "none", "model.gate_conditioning": "none"}, "amfno"),
         "no_gml": Variant("AMFNO + KAN, no GML", {"model.use_gml": False}, "amfno+kan"),
         "no_coarse": Variant("no coarse branch", {"model.coarse": False}),
         "no_gates": Variant("no spectral gates", {"model.gates": False, "model.gate_conditioning": "none"}),
         "no_excitation": Variant("no squeeze-excitation", {"model.excitation": False}),
+        "periodic": Variant("periodic basis", {"model.basis": "fourier"}),
+        "direct": Variant("no mean field: predicts the pressure itself", {"model.predict": "direct"}),
+        "fno_departure": Variant("FNO with the mean field", {"model.predict": "departure"}, model="fno"),
         "default": Variant("SpectraKAN", {}, "spectrakan"),
     },
 )

@@ -13,6 +13,7 @@ from spectrakan.experiments import (
     droplet,
     main,
     scorecard,
+    search,
     stability,
     super_resolution,
     tokens,
@@ -32,6 +33,7 @@ SECTIONS: dict[str, Callable[[Archive], list[Table]]] = {
     "Accuracy against training seconds": costs.tables,
     "Data efficiency": data_efficiency.tables,
     "Five-fold horizon": stability.tables,
+    "Trials on validation data": search.tables,
 }
 """The tables of the page, in their order."""
 

@@ -1,4 +1,4 @@
-"""A table of variants of SpectraKAN on one case, beside the default's cell of the main table and the paper's rows."""
+"""A table of variants on one case, beside the default's cell of the main table and the paper's rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ CASE = "darcy2d"
 
 @dataclass(frozen=True)
 class Variant:
-    """One row: its words, what it changes of the default, and the paper's name of it, if it has one."""
+    """One row: its words, what it changes of a model's default, and the paper's name of it, if it has one."""
 
     label: str
     choices: dict[str, object]
     paper: str = ""
+    model: str = "spectrakan"
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,11 @@ class VariantsTable:
 
     def cells(self, archive: Archive) -> list[Cell]:
         """The cells of the table; they keep size and rate of the default."""
-        base = rate_choice(archive, CASE, "spectrakan")
-        changed = [
-            Cell(self.name, archive.scale, CASE, "spectrakan", name, choices=with_choices(base, variant.choices))
-            for name, variant in self.variants.items()
-            if name != "default"
-        ]
+        changed = []
+        for name, variant in self.variants.items():
+            if name != "default":
+                choices = with_choices(rate_choice(archive, CASE, variant.model), variant.choices)
+                changed.append(Cell(self.name, archive.scale, CASE, variant.model, name, choices=choices))
         return [cell_of(archive, CASE, "spectrakan", table=MAIN), *changed]
 
     def tables(self, archive: Archive) -> list[Table]:
@@ -59,7 +59,7 @@ class VariantsTable:
         paper = paper_cell(self.published, CASE, "rmse", "64")
         rows = []
         for name, variant in self.variants.items():
-            found = next((r for each in results if (r := each.find(CASE, "spectrakan", name))), None)
+            found = next((r for each in results if (r := each.find(CASE, variant.model, name))), None)
             theirs = paper.get(variant.paper)
             score = Score(None, paper=theirs) if found is None else found.metric("rmse", theirs)
             rows.append(Row(variant.label, (score,)))

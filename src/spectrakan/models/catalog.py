@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from spectrakan.config import build_settings
@@ -68,22 +67,6 @@ _EVOLVING: dict[str, Any] = {"block": "residual", "factor": 1, "excitation": Fal
 _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial", "memory_decay": 0.3}
 
 
-def _trunk_defaults(signature: OperatorSignature) -> dict[str, Any]:
-    """What validation chose for the trunk (docs/results.md).
-
-    A step in time is a small change, which residual blocks begin with; a steady map is none. On one axis more modes
-    are cheap, and joint modes are the same as axial ones.
-    """
-    evolving = _EVOLVING if signature.evolves else {}
-    return {**evolving, **(_ONE_AXIS if signature.space_dims == 1 else {})}
-
-
-DEFAULTS: dict[str, Callable[[OperatorSignature], dict[str, Any]]] = {
-    "spectrakan": _trunk_defaults,
-    "amfno": _trunk_defaults,
-}
-"""Choices of the variant `default` that depend on what is learnt."""
-
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "spectrakan": {
         "default": {},
@@ -112,6 +95,17 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 `small` a size for work on a CPU."""
 
 
+def default_choices(name: str, *, space_dims: int, evolves: bool) -> dict[str, Any]:
+    """Choices of the variant `default` that depend on what is learnt, as validation chose them (docs/results.md).
+
+    A step in time is a small change, which residual blocks begin with; a steady map is none. On one axis more modes
+    are cheap, and joint modes are the same as axial ones.
+    """
+    if name not in {"spectrakan", "amfno"}:
+        return {}
+    return {**(_EVOLVING if evolves else {}), **(_ONE_AXIS if space_dims == 1 else {})}
+
+
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:
     """Build an operator by name for a signature; choices beyond the variant's are given by name.
 
@@ -126,6 +120,10 @@ def build_model(name: str, signature: OperatorSignature, *, variant: str = "defa
     if variant not in named:
         raise ConfigError(f"model '{name}' has no variant '{variant}'{nearest(variant, named)}")
     operator, config_class = MODELS[name]
-    fitting = DEFAULTS[name](signature) if variant == "default" and name in DEFAULTS else {}
+    fitting = (
+        default_choices(name, space_dims=signature.space_dims, evolves=signature.evolves)
+        if variant == "default"
+        else {}
+    )
     config = build_settings(config_class, {**fitting, **named[variant], **choices}, where=f"model {name}")
     return operator(signature, config)

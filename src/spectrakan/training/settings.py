@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from spectrakan.config import apply_overrides, as_mapping, build_settings, read_yaml, settings
-from spectrakan.data.catalog import TASKS, task
+from spectrakan.data.catalog import TASKS, Task, task
 from spectrakan.data.prepare import DataSettings
 from spectrakan.data.windows import Starts
 from spectrakan.errors import ConfigError, nearest
-from spectrakan.models.catalog import MODELS, VARIANTS
+from spectrakan.models.catalog import MODELS, VARIANTS, default_choices
 from spectrakan.theory.control import LipschitzSettings
 from spectrakan.training.loss import LossName
 from spectrakan.training.recipes import RecipeName, recipe
@@ -163,7 +163,7 @@ def resolve(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (
     model_given = _group(given, "model")
     defaults = recipe(kind, name, model_given.get("name", "spectrakan"))
     merged = _merge({key: value for key, value in defaults.items() if key != "model"}, given)
-    merged["model"] = _model(model_given, defaults.get("model", {}))
+    merged["model"] = _model(model_given, defaults.get("model", {}), task(name))
     chosen = build_settings(RunSettings, merged)
     _check_control(chosen)
     return chosen
@@ -207,7 +207,7 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _model(given: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _model(given: dict[str, Any], defaults: Mapping[str, Any], learnt: Task) -> dict[str, Any]:
     """Every choice of the model, by name; those of a recipe apply where the model knows them."""
     name, variant = given.pop("name", "spectrakan"), given.pop("variant", "default")
     if name not in MODELS:
@@ -218,5 +218,10 @@ def _model(given: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]
     config_class = MODELS[name][1]
     known = config_class.__pydantic_fields__
     fitting = {key: value for key, value in defaults.items() if key in known}
-    config = build_settings(config_class, {**fitting, **variants[variant], **given}, where="model")
+    own = (
+        default_choices(name, space_dims=len(learnt.resolution), evolves=not learnt.steady)
+        if variant == "default"
+        else {}
+    )
+    config = build_settings(config_class, {**own, **fitting, **variants[variant], **given}, where="model")
     return {"name": name, "variant": variant, **as_mapping(config)}
