@@ -15,8 +15,8 @@ from spectrakan.report.table import Column, Row, Score, Table
 
 TABLE = "search"
 NOTE = (
-    "One seed each; what is not named is as in the default that came out of these trials. `history components` is a lift "
-    "in principal components of the history (spreads below `component_floor` not amplified further), since given up."
+    "One seed each; what is not named is as in the default that came out of these trials. `history components` is a "
+    "lift in principal components of the history, since given up; `component_floor` its smallest spread."
 )
 
 
@@ -89,7 +89,15 @@ def _settings(record: dict[str, Any], scale: str) -> str:
     """The model, its learning rate, and in what it differed from its present default."""
     case, model, variant = record["details"]["case"], record["model"], record["variant"]
     now = run_settings(Cell(TABLE, scale, case, model, variant), None).model
-    then, training = record["config"]["model"], record["config"]["training"]
+    then, training = _known(record["config"]["model"]), record["config"]["training"]
     said = {key: value for key, value in then.items() if now.get(key) != value}
     said |= {key: training[key] for key in ("learning_rate", "noise") if training[key]}
     return f"{row_name(model, variant)}: " + ", ".join(f"{key} {value}" for key, value in said.items())
+
+
+def _known(choices: dict[str, Any]) -> dict[str, Any]:
+    """Choices of early trials in present words: settings that did not exist yet, and those that meant nothing."""
+    frames = choices.get("history", "frames") == "frames"
+    dropped = {"history", "component_floor"} if frames else set()
+    added = {"memory_decay": 1.0} if choices["name"] in {"spectrakan", "amfno"} else {}
+    return {**added, **{key: value for key, value in choices.items() if key not in dropped}}
