@@ -70,7 +70,7 @@ FLOORS = ("persistence", "climatology", "ridge")
 SMALL_CASES = {
     "cns1d": Case(
         task="cns1d", num_samples=500, test_samples=100, resolution=128, frames=21,
-        training={"epochs": 6, "batch_size": 32, "mode": "autoregressive", "horizon": 2, "curriculum": 0.5},
+        training={"epochs": 8, "batch_size": 32, "mode": "autoregressive", "horizon": 2, "curriculum": 0.5},
     ),
     "diffusion_reaction1d": Case(
         task="diffusion_reaction1d", num_samples=500, test_samples=100, resolution=256, frames=21, stride=5,
