@@ -119,6 +119,27 @@ def test_trials_read_no_test_and_failures_stop_nobody(tmp_path: Path):
     assert not (tmp_path / "results/smoke/ledger.jsonl").exists()
 
 
+def test_cells_can_be_trained_before_the_test_is_read(tmp_path: Path):
+    """The weights wait in the cache; the run that scores them trains nothing."""
+    words = ("main", "--scale", "smoke", "--task", "darcy2d", "--model", "fno", "--seed", "0", "--jobs", "0")
+    trained = run(*words, "--train-only", folder=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    assert "darcy2d-fno-default-s0: trained" in trained.stderr
+    assert not records(tmp_path, "main")
+    assert not (tmp_path / "results/smoke/ledger.jsonl").exists()
+    weights = list((tmp_path / "results/.cache/runs/smoke/main").rglob("*.safetensors"))
+    before = {path: path.stat().st_mtime_ns for path in weights}
+    assert before
+    scored = run(*words, folder=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    record = records(tmp_path, "main")["darcy2d-fno-default-s0"]
+    assert record["metrics"]["rmse"] > 0
+    assert record["train_seconds"] > 0
+    best = [path for path in weights if path.exists()]
+    assert best
+    assert {path: path.stat().st_mtime_ns for path in best} == {path: before[path] for path in best}
+
+
 def test_a_campaign_that_is_stopped_goes_on(tmp_path: Path):
     words = ["--validation-only", "--scale", "smoke", "--task", "darcy2d", "--model", "fno", "--label", "long"]
     words += ["training.epochs=60", "runtime.checkpoint_steps=5"]
