@@ -5,7 +5,7 @@ f = F_fine(u) + U_s F_coarse(D_s u),     u_next(x) = R(f(x))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from spectrakan.config import settings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import OperatorSignature
+from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing
@@ -32,6 +32,8 @@ BASIS_OF_BOUNDARY: dict[str, Basis] = {
     "dirichlet": "extended",
 }
 UNKNOWN_BOUNDARY_BASIS: Basis = "fourier"
+LEAST_DECAY = 0.3
+"""Trust that a frame has at least in what came before it; found on validation data of compressible flow."""
 
 
 @settings
@@ -72,8 +74,9 @@ class AMFNOConfig:
     """Whether the fine branch mixes modes along each axis, low modes of all axes jointly, or both."""
     coarse_mixing: Mixing = "joint"
     """The same for the coarse branch, where joint modes are few and cheap."""
-    memory_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """How much less the lift trusts a frame than the one after it, before training (q); 1 in the paper."""
+    memory_decay: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = "auto"
+    """How much less the lift trusts a frame than the one after it, before training (q); 1 in the paper. "auto" is the
+    correlation of one increment with the next in the training data."""
     readout_width: Count = 64
     """Hidden channels of the pointwise readout."""
     predict: Predict = "auto"
@@ -92,6 +95,12 @@ class AMFNO(Operator):
         self.trunk = build_trunk(signature, config)
         self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
 
+    def prepare(self, windows: Iterable[Window]) -> None:
+        """What every operator prepares, and the trust in old frames."""
+        windows = list(windows)
+        super().prepare(windows)
+        fit_memory(self, self.trunk, self.config, windows)
+
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The trunk's features, read out cell by cell; parameters join as constant channels."""
         features = self.trunk(with_params(channels_first(history), params), axes)
@@ -108,13 +117,38 @@ def prediction_of(signature: OperatorSignature, config: AMFNOConfig) -> Predict:
 def build_trunk(signature: OperatorSignature, config: AMFNOConfig) -> MultiscaleTrunk:
     """The trunk that a config asks for, fitting the signature."""
     others = signature.num_params + signature.space_dims
-    trust = trust_by_age(signature.history, signature.in_channels, others, config.memory_decay)
+    decay = 1.0 if isinstance(config.memory_decay, str) else config.memory_decay
+    trust = trust_by_age(signature.history, signature.in_channels, others, decay)
     fine, coarse = fine_settings(signature, config), coarse_settings(signature, config)
     return MultiscaleTrunk(
         Branch(trust, config.num_layers, fine, config.activation),
         Branch(trust, config.coarse_num_layers, coarse, config.activation) if config.coarse else None,
         config.stride,
     )
+
+
+@torch.no_grad()
+def fit_memory(model: Operator, trunk: MultiscaleTrunk, config: AMFNOConfig, windows: Sequence[Window]) -> None:
+    """Trust old frames as far as their increments foretell the next one, where `memory_decay` is "auto".
+
+    q is the correlation of the last increment of a window with the one that follows, the mean over fields, at least
+    `LEAST_DECAY`: near 1 where the field creeps, small where waves pass within a frame.
+    """
+    facts = model.signature
+    if config.memory_decay != "auto" or facts.history == 1 or not facts.evolves or not windows:
+        return
+    moments = torch.zeros(3, facts.in_channels, dtype=torch.float64)
+    for window in windows:
+        frames = torch.cat([window.inputs[:, -2:], window.targets[:, :1]], dim=1).double()
+        before, after = frames.diff(dim=1).unbind(1)
+        pairs = [before * after, before.square(), after.square()]
+        moments += torch.stack([pair.flatten(0, -2).sum(0) for pair in pairs]).to(moments)
+    correlation = moments[0] / (moments[1] * moments[2]).sqrt().clamp_min(1e-300)
+    decay = float(correlation.mean().clamp(LEAST_DECAY, 1.0))
+    trust = trust_by_age(facts.history, facts.in_channels, facts.num_params + facts.space_dims, decay)
+    for branch in (trunk.fine, trunk.coarse):
+        if branch is not None:
+            branch.lift.trust.copy_(torch.tensor(trust))
 
 
 def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSettings:

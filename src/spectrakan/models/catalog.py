@@ -63,8 +63,8 @@ _PAPER_TRUNK: dict[str, Any] = {
     "predict": "direct",
 }
 
-_EVOLVING: dict[str, Any] = {"block": "residual", "factor": 1, "excitation": False, "memory_decay": 0.5}
-_ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial", "memory_decay": 0.3}
+_EVOLVING: dict[str, Any] = {"block": "residual", "factor": 1, "excitation": False}
+_ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
 
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {

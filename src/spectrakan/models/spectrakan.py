@@ -24,6 +24,7 @@ from spectrakan.models.amfno import (
     Count,
     bases_of,
     build_trunk,
+    fit_memory,
     prediction_of,
     with_params,
 )
@@ -143,6 +144,7 @@ class SpectraKAN(Operator):
         """Size of increments, and the splines' grids fitted to the tokens' inputs."""
         windows = list(windows)
         super().prepare(windows)
+        fit_memory(self, self.trunk, self.config, windows)
         if self.global_token is None or not windows:
             return
         summaries = []

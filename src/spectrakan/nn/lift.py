@@ -2,9 +2,9 @@
 
     v = W [u; x] + b,     W = V diag(q^age, I)
 
-The last frame of a history has age 0. With q < 1 the free weights V have to grow before the map leans on the past:
-differences of old frames help a single step, but in a rollout they hold the model's own errors, and a model that
-differentiates them amplifies those. The maps that can be learnt are the same for every q.
+The last frame of a history has age 0. With q < 1 the free weights V have to grow before the map leans on the past,
+which helps where the past foretells little; where a field creeps, its increments are half of the answer, and q is
+near 1. The maps that can be learnt are the same for every q.
 Shapes: fields `(channel, batch, *space)`.
 """
 

@@ -7,6 +7,7 @@ import torch
 
 import spectrakan as sk
 from spectrakan.errors import DataFormatError
+from spectrakan.models.amfno import LEAST_DECAY
 from spectrakan.models.catalog import default_choices
 from spectrakan.training import resolve
 
@@ -66,6 +67,26 @@ def test_states_bring_their_own_size():
     model.prepare(windows())
     other.load_state_dict(model.state_dict())
     assert other.usual.cells == (8, 6)
+
+
+@pytest.mark.parametrize(("turns", "expected"), [(1.0, 1.0), (-1.0, LEAST_DECAY)])
+def test_old_frames_are_trusted_as_far_as_they_foretell_the_next(turns, expected):
+    """A field that goes on as it went, and one that turns back at every frame."""
+    facts = sk.OperatorSignature(space_dims=1, history=3, in_channels=1, out_channels=1)
+    model = sk.build_model("spectrakan", facts, width=8)
+    start, step = torch.randn(2, 5, 1, 16, 1)
+    frames = torch.cat([start + step * sum(turns**n for n in range(frame)) for frame in range(4)], dim=1)
+    model.prepare([sk.Window(frames[:, :3], frames[:, 3:])])
+    for branch in (model.trunk.fine, model.trunk.coarse):
+        wanted = torch.tensor([expected**2, expected, 1.0, 1.0])
+        torch.testing.assert_close(branch.lift.trust, wanted, atol=1e-4, rtol=0)
+
+
+def test_a_chosen_decay_is_left_as_it_is():
+    facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1)
+    model = sk.build_model("amfno", facts, width=8, memory_decay=0.6)
+    model.prepare([sk.Window(torch.randn(5, 2, 16, 1), torch.randn(5, 1, 16, 1))])
+    torch.testing.assert_close(model.trunk.fine.lift.trust, torch.tensor([0.6, 1.0, 1.0]))
 
 
 def test_the_default_follows_what_is_learnt_wherever_it_is_built():
