@@ -121,8 +121,8 @@ def build_trunk(signature: OperatorSignature, config: AMFNOConfig) -> Multiscale
     trust = trust_by_age(signature.history, signature.in_channels, others, decay)
     fine, coarse = fine_settings(signature, config), coarse_settings(signature, config)
     return MultiscaleTrunk(
-        Branch(trust, config.num_layers, fine, config.activation),
-        Branch(trust, config.coarse_num_layers, coarse, config.activation) if config.coarse else None,
+        Branch(trust, config.num_layers, fine),
+        Branch(trust, config.coarse_num_layers, coarse) if config.coarse else None,
         config.stride,
     )
 
@@ -159,6 +159,7 @@ def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSet
         bases=bases_of(signature, config),
         kind=config.block,
         factor=config.factor,
+        activation=config.activation,
         mixing=config.mixing,
         gates=config.gates,
         excitation=config.excitation,

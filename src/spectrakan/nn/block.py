@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spectrakan.config import settings
+from spectrakan.nn.activation import activate
 from spectrakan.nn.axis import Axis, AxisTransform
 from spectrakan.nn.embedding import pointwise
 from spectrakan.nn.joint_spectral import JointSpectral
@@ -53,6 +53,8 @@ class BlockSettings:
     """Scale of squeeze-excitation before training."""
     factor: int = 2
     """Hidden channels of a residual block's feed-forward network over `width`."""
+    activation: str = "gelu"
+    """Nonlinearity between layers, and of a residual block's feed-forward network."""
     sequential: bool = False
     """Whether the axes are transformed one after the other instead of summed."""
 
@@ -63,7 +65,7 @@ class Block(nn.Module):
     def __init__(self, choices: BlockSettings) -> None:
         super().__init__()
         width = choices.width
-        self.kind = choices.kind
+        self.kind, self.activation_name = choices.kind, choices.activation
         self.axial = (
             AxialSpectral(width, choices.num_modes, choices.bases, gates=choices.gates, sequential=choices.sequential)
             if choices.mixing != "joint"
@@ -84,7 +86,7 @@ class Block(nn.Module):
             combined = self._any_path(field, axes, gate_factors)
         if self.widen is None or self.narrow is None:
             return combined
-        hidden = F.gelu(pointwise(self.widen.weight, self.widen.bias, combined))
+        hidden = activate(self.activation_name, pointwise(self.widen.weight, self.widen.bias, combined))
         return field + pointwise(self.narrow.weight, self.narrow.bias, hidden)
 
     def _axial_path(

@@ -24,9 +24,9 @@ from spectrakan.numerics.resample import block_mean, interpolation_matrix, overl
 class Branch(nn.Module):
     """Lift the input with its coordinates, then blocks with a nonlinearity between them, none after the last."""
 
-    def __init__(self, trust: Sequence[float], num_layers: int, choices: BlockSettings, activation_name: str) -> None:
+    def __init__(self, trust: Sequence[float], num_layers: int, choices: BlockSettings) -> None:
         super().__init__()
-        self.activation_name, self.between = activation_name, choices.kind != "residual"
+        self.activation_name, self.between = choices.activation, choices.kind != "residual"
         self.lift = Lift(trust, choices.width)
         self.blocks = nn.ModuleList(Block(choices) for _ in range(num_layers))
 

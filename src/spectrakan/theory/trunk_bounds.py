@@ -66,7 +66,7 @@ def block_signal(block: nn.Module, signal: Signal, axes: Sequence[Axis], gates: 
         spectral = spectral.scaled_by(scale, _channel_of(spectral))
     if block.widen is None or block.narrow is None:
         return spectral
-    return signal + spectral.dense(block.widen).activated("gelu").dense(block.narrow)
+    return signal + spectral.dense(block.widen).activated(block.activation_name).dense(block.narrow)
 
 
 def _with_pointwise(
