@@ -21,6 +21,7 @@ from spectrakan.data.generate import generate_lazily
 from spectrakan.data.load import load_dataset
 from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
+from spectrakan.evaluation.evaluate import coarsen
 from spectrakan.experiments.ledger import Ledger
 from spectrakan.experiments.scales import TEST_SEED, TRAIN_SEED, Case, Scale
 from spectrakan.fields import Trajectories
@@ -47,7 +48,7 @@ class SampleSet:
         """Eight letters that change with anything that changes the samples."""
         case = self.case
         facts = [case.task, self.seed, self.num_samples, self.frames, self.resolution, case.stride, case.fields]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:8]
+        return hashlib.sha256(json.dumps([*facts, *filter(None, [case.solved_at])]).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,12 @@ def longer_frames(case: Case) -> int:
 
 
 def _make(wanted: SampleSet) -> Trajectories:
-    """Solve a few samples at a time, keeping only the frames and fields that the case asks for."""
+    """Solve a few samples at a time, keeping only the frames and fields that the case asks for, on its cells."""
     case = wanted.case
     stride = case.stride
     solved = None if wanted.frames is None else (wanted.frames - 1) * stride + 1
-    lazy = generate_lazily(case.task, wanted.num_samples, wanted.resolution, wanted.seed, frames=solved)
+    cells = case.solved_at or wanted.resolution
+    lazy = generate_lazily(case.task, wanted.num_samples, cells, wanted.seed, frames=solved)
     names = [spec.name for spec in lazy.fields]
     if unknown := [name for name in case.fields if name not in names]:
         raise ConfigError(f"{case.task} has the fields {', '.join(names)}, not {', '.join(unknown)}")
@@ -161,7 +163,7 @@ def _make(wanted: SampleSet) -> Trajectories:
         for begin in range(0, wanted.num_samples, chunk)
     ]
     inputs = None if lazy.inputs is None else np.asarray(lazy.inputs[:], np.float32)
-    return replace(
+    made = replace(
         lazy,
         values=np.concatenate(parts),
         inputs=inputs,
@@ -170,6 +172,7 @@ def _make(wanted: SampleSet) -> Trajectories:
         # Who solves them anew from their origin would get frames or fields that were dropped here.
         origin=lazy.origin if stride == 1 and not case.fields else {},
     )
+    return made if wanted.resolution in (None, cells) else coarsen(made, wanted.resolution)
 
 
 def _held(array: Any) -> Any:

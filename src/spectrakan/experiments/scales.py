@@ -39,7 +39,10 @@ class Case:
     long_samples: int = 8
     """Test samples that are rolled out five times as far."""
     resolutions: tuple[int, ...] = ()
-    """Other resolutions at which test samples are solved."""
+    """Other resolutions at which test samples are predicted."""
+    solved_at: int | None = None
+    """Cells per axis of the solver's grid, of whose solution every resolution has the cell means, as files of a
+    benchmark have; None: each resolution is solved on its own grid."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ SMOKE_CASES = {
     ),
     "shallow_water2d": Case(
         task="shallow_water2d", num_samples=6, test_samples=2, resolution=16, frames=12, stride=2,
-        fields=("height",), long_samples=1, resolutions=(8, 32),
+        fields=("height",), long_samples=1, resolutions=(8, 32), solved_at=32,
         training={"epochs": 1, "batch_size": 4, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
     ),
     "droplet2d": Case(
