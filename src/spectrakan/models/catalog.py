@@ -95,14 +95,14 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 `small` a size for work on a CPU."""
 
 
-def default_choices(name: str, *, space_dims: int, evolves: bool) -> dict[str, Any]:
-    """Choices of the variant `default` that depend on what is learnt, as validation chose them (docs/results.md).
+def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) -> dict[str, Any]:
+    """The choices of a variant; those of `default` depend on what is learnt, as validation chose (docs/results.md).
 
     A step in time is a small change, which residual blocks begin with; a steady map is none. On one axis more modes
     are cheap, and joint modes are the same as axial ones.
     """
-    if name not in {"spectrakan", "amfno"}:
-        return {}
+    if name not in {"spectrakan", "amfno"} or variant != "default":
+        return VARIANTS.get(name, {}).get(variant, {})
     return {**(_EVOLVING if evolves else {}), **(_ONE_AXIS if space_dims == 1 else {})}
 
 
@@ -120,10 +120,6 @@ def build_model(name: str, signature: OperatorSignature, *, variant: str = "defa
     if variant not in named:
         raise ConfigError(f"model '{name}' has no variant '{variant}'{nearest(variant, named)}")
     operator, config_class = MODELS[name]
-    fitting = (
-        default_choices(name, space_dims=signature.space_dims, evolves=signature.evolves)
-        if variant == "default"
-        else {}
-    )
-    config = build_settings(config_class, {**fitting, **named[variant], **choices}, where=f"model {name}")
+    named_choices = variant_choices(name, variant, space_dims=signature.space_dims, evolves=signature.evolves)
+    config = build_settings(config_class, {**named_choices, **choices}, where=f"model {name}")
     return operator(signature, config)

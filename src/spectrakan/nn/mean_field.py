@@ -32,10 +32,19 @@ class MeanField(nn.Module):
         field = self.values
         for place, axis in enumerate(axes):
             edges = self.get_buffer(f"edges_{place}")
-            if field.shape[place] != axis.cells or not torch.equal(edges, axis.edges.to(edges)):
+            if not self._same(place, axis):
                 matrix = transfer_matrix(edges, axis.edges.to(edges), periodic=axis.periodic)
                 field = along_axis(matrix.to(field), field, place)
         return field
+
+    def _same(self, place: int, axis: Axis) -> bool:
+        """Whether an axis has the kept cells; of equal ones the number tells, so that programs can be traced."""
+        if self.values.shape[place] != axis.cells:
+            return False
+        if self.equal_cells and axis.uniform:
+            return True
+        edges = self.get_buffer(f"edges_{place}")
+        return torch.equal(edges, axis.edges.to(edges))
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -56,6 +65,7 @@ class MeanField(nn.Module):
         self._keep(tuple(axis.cells for axis in axes), self.values)
         for place, axis in enumerate(axes):
             self.get_buffer(f"edges_{place}").copy_(axis.edges)
+        self.equal_cells = all(axis.uniform for axis in axes)
         self.values.copy_(units((total / count).to(self.values)))
 
     def make_room(self, coming: Tensor | None) -> None:
@@ -65,6 +75,7 @@ class MeanField(nn.Module):
 
     def _keep(self, cells: Sequence[int], like: Tensor) -> None:
         """Make room for a field of so many cells, at first zero on equal cells."""
+        self.equal_cells = True
         self.register_buffer("values", like.new_zeros(*cells, like.shape[-1]))
         for place, count in enumerate(cells):
             self.register_buffer(f"edges_{place}", torch.linspace(0, 1, count + 1).to(like))
@@ -73,3 +84,5 @@ class MeanField(nn.Module):
         """Take the size of the field from the state."""
         self.make_room(state.get(f"{prefix}values"))
         super()._load_from_state_dict(state, prefix, *rest)
+        kept = [self.get_buffer(f"edges_{place}") for place in range(self.num_axes)]
+        self.equal_cells = all(torch.allclose(edges, torch.linspace(0, 1, len(edges)).to(edges)) for edges in kept)

@@ -14,7 +14,7 @@ from spectrakan.data.catalog import TASKS, Task, task
 from spectrakan.data.prepare import DataSettings
 from spectrakan.data.windows import Starts
 from spectrakan.errors import ConfigError, nearest
-from spectrakan.models.catalog import MODELS, VARIANTS, default_choices
+from spectrakan.models.catalog import MODELS, VARIANTS, variant_choices
 from spectrakan.theory.control import LipschitzSettings
 from spectrakan.training.loss import LossName
 from spectrakan.training.recipes import RecipeName, recipe
@@ -218,10 +218,7 @@ def _model(given: dict[str, Any], defaults: Mapping[str, Any], learnt: Task) -> 
     config_class = MODELS[name][1]
     known = config_class.__pydantic_fields__
     fitting = {key: value for key, value in defaults.items() if key in known}
-    own = (
-        default_choices(name, space_dims=len(learnt.resolution), evolves=not learnt.steady)
-        if variant == "default"
-        else {}
-    )
-    config = build_settings(config_class, {**own, **fitting, **variants[variant], **given}, where="model")
+    own = variant_choices(name, variant, space_dims=len(learnt.resolution), evolves=not learnt.steady)
+    over, under = (own, fitting) if variant != "default" else (fitting, own)
+    config = build_settings(config_class, {**under, **over, **given}, where="model")
     return {"name": name, "variant": variant, **as_mapping(config)}

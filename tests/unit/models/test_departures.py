@@ -8,7 +8,7 @@ import torch
 import spectrakan as sk
 from spectrakan.errors import DataFormatError
 from spectrakan.models.amfno import LEAST_DECAY
-from spectrakan.models.catalog import default_choices
+from spectrakan.models.catalog import variant_choices
 from spectrakan.training import resolve
 
 
@@ -62,6 +62,17 @@ def test_a_folder_gives_the_mean_field_back_and_refuses_one_of_another_shape(tmp
         sk.from_pretrained(tmp_path / "torn")
 
 
+def test_a_steady_model_can_be_exported_after_it_was_loaded(tmp_path):
+    model = steady(width=8)
+    model.prepare(windows())
+    model.save_pretrained(tmp_path / "model")
+    back = sk.from_pretrained(tmp_path / "model").eval()
+    x = torch.randn(2, 1, 8, 6, 1)
+    with torch.no_grad():
+        program = torch.export.export(back, (x,)).module()
+        torch.testing.assert_close(program(x), back(x), atol=1e-5, rtol=1e-5)
+
+
 def test_states_bring_their_own_size():
     model, other = steady(width=8), steady(width=8)
     model.prepare(windows())
@@ -91,11 +102,11 @@ def test_a_chosen_decay_is_left_as_it_is():
 
 def test_the_default_follows_what_is_learnt_wherever_it_is_built():
     for task, dims, evolves in (("cns1d", 1, True), ("darcy2d", 2, False), ("droplet2d", 2, True)):
-        wanted = default_choices("spectrakan", space_dims=dims, evolves=evolves)
+        wanted = variant_choices("spectrakan", "default", space_dims=dims, evolves=evolves)
         assert wanted.items() <= resolve(task).model.items()
         facts = sk.OperatorSignature(space_dims=dims, history=1, in_channels=1, out_channels=1, steady=not evolves)
         built = sk.build_model("spectrakan", facts)
         assert wanted.items() <= {key: getattr(built.config, key) for key in wanted}.items()
     assert resolve("cns1d", ["model.block=skip"]).model["block"] == "skip"
     assert resolve({"task": "cns1d", "model": {"variant": "paper"}}).model["block"] == "plain"
-    assert default_choices("fno", space_dims=1, evolves=True) == {}
+    assert variant_choices("fno", "default", space_dims=1, evolves=True) == {}
