@@ -13,7 +13,7 @@ from spectrakan.errors import ConfigError, nearest
 
 TRAIN_SEED = 0
 """Seed of all samples for training and validation."""
-TEST_SEED = 512_860_347
+TEST_SEED = 283_915_066
 """Seed of the final test samples, used for nothing else."""
 
 
@@ -85,11 +85,11 @@ SMALL_CASES = {
     ),
     "shallow_water2d": Case(
         task="shallow_water2d", num_samples=200, test_samples=50, resolution=64, frames=21, stride=5,
-        fields=("height",), resolutions=(32, 128),
+        fields=("height",), resolutions=(32, 128), solved_at=128,
         training={"epochs": 1, "batch_size": 2, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
     ),
     "shallow_water2d_fields": Case(
-        task="shallow_water2d", num_samples=200, test_samples=50, resolution=64, frames=21, stride=5,
+        task="shallow_water2d", num_samples=200, test_samples=50, resolution=64, frames=21, stride=5, solved_at=128,
         training={"epochs": 1, "batch_size": 2, "mode": "one_step", "horizon": 1, "curriculum": 0.0},
     ),
     "droplet2d": Case(

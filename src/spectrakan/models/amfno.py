@@ -28,7 +28,7 @@ Count = Annotated[int, Field(ge=1)]
 BASIS_OF_BOUNDARY: dict[str, Basis] = {
     "periodic": "fourier",
     "wall": "extended",
-    "outflow": "extended",
+    "outflow": "fourier",
     "dirichlet": "extended",
 }
 UNKNOWN_BOUNDARY_BASIS: Basis = "fourier"

@@ -63,9 +63,15 @@ _PAPER_TRUNK: dict[str, Any] = {
     "predict": "direct",
 }
 
-_EVOLVING: dict[str, Any] = {"block": "residual", "factor": 1, "excitation": False}
+_EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False}
 _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
-
+_SEVERAL_AXES_EVOLVING: dict[str, Any] = {
+    "num_modes": 16,
+    "coarse": False,
+    "activation": "relu",
+    "factor": 2,
+    "memory_decay": 1.0,
+}
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "spectrakan": {
@@ -99,11 +105,15 @@ def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) 
     """The choices of a variant; those of `default` depend on what is learnt, as validation chose (docs/results.md).
 
     A step in time is a small change, which residual blocks begin with; a steady map is none. On one axis more modes
-    are cheap, and joint modes are the same as axial ones.
+    are cheap, and joint modes are the same as axial ones. Where fields evolve over several axes, a wider fine branch
+    serves better than a coarse one for the same time.
     """
     if name not in {"spectrakan", "amfno"} or variant != "default":
         return VARIANTS.get(name, {}).get(variant, {})
-    return {**(_EVOLVING if evolves else {}), **(_ONE_AXIS if space_dims == 1 else {})}
+    choices = {**(_EVOLVING if evolves else {}), **(_ONE_AXIS if space_dims == 1 else {})}
+    if evolves:
+        choices |= {"factor": 1} if space_dims == 1 else _SEVERAL_AXES_EVOLVING
+    return choices
 
 
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:

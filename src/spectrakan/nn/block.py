@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from spectrakan.config import settings
 from spectrakan.nn.activation import activate
 from spectrakan.nn.axis import Axis, AxisTransform
-from spectrakan.nn.embedding import pointwise
+from spectrakan.nn.embedding import added_pointwise, pointwise
 from spectrakan.nn.joint_spectral import JointSpectral
 from spectrakan.nn.precision import unmixed
 from spectrakan.nn.products import analyse, synthesise
@@ -87,7 +87,7 @@ class Block(nn.Module):
         if self.widen is None or self.narrow is None:
             return combined
         hidden = activate(self.activation_name, pointwise(self.widen.weight, self.widen.bias, combined))
-        return field + pointwise(self.narrow.weight, self.narrow.bias, hidden)
+        return added_pointwise(field, self.narrow.weight, self.narrow.bias, hidden)
 
     def _axial_path(
         self,

@@ -45,3 +45,14 @@ def pointwise(
     flat = field.flatten(1)
     product = weight @ flat if bias is None else torch.addmm(bias[:, None], weight, flat)
     return product.view(-1, *field.shape[1:])
+
+
+def added_pointwise(
+    start: Float[Tensor, "out batch *space"],
+    weight: Float[Tensor, "out channel"],
+    bias: Float[Tensor, " out"],
+    field: Float[Tensor, "channel batch *space"],
+) -> Float[Tensor, "out batch *space"]:
+    """`start` plus the pointwise product, which is summed where the sum of `start` and bias already lies."""
+    total = start.flatten(1) + bias[:, None]
+    return total.addmm_(weight, field.flatten(1)).view(start.shape)

@@ -46,9 +46,6 @@ def analyse(field: Tensor, weight: Tensor | None, bias: Tensor | None, *matrices
 
 def synthesise(start: Tensor | None, coefficients: list[Tensor], matrices: list[Tensor]) -> Tensor:
     """`start` (or zero) plus the synthesis along each axis; `start` is overwritten, its maker does not need it."""
-    if start is None:
-        _, channels, batch, *_ = coefficients[0].shape
-        start = coefficients[0].new_zeros(channels, batch, *[matrix.shape[0] for matrix in matrices])
     total: Tensor = _Synthesise.apply(start, *coefficients, *matrices)  # type: ignore[no-untyped-call]
     return total
 
@@ -97,21 +94,27 @@ class _Synthesise(torch.autograd.Function):
     """Forward and backward of `synthesise`: the sum is built up in place."""
 
     @staticmethod
-    def forward(ctx: Any, start: Tensor, *rest: Tensor) -> Tensor:
+    def forward(ctx: Any, start: Tensor | None, *rest: Tensor) -> Tensor:
         half = len(rest) // 2
         coefficients, matrices = rest[:half], rest[half:]
+        _, channels, batch, *_ = coefficients[0].shape
+        shape = torch.Size([channels, batch, *[matrix.shape[0] for matrix in matrices]])
+        # Not what the first product returns: autograd forbids later layers to add to a view in place.
+        total = coefficients[0].new_empty(shape) if start is None else start
         for axis, (rows, matrix) in enumerate(zip(coefficients, matrices, strict=True)):
-            _add_from_rows(start, rows, matrix, axis, start.shape)
-        ctx.mark_dirty(start)
+            _add_from_rows(total, rows, matrix, axis, shape, keep=start is not None or axis > 0)
+        if start is not None:
+            ctx.mark_dirty(start)
+        ctx.has_start = start is not None
         ctx.save_for_backward(*matrices)
-        return start
+        return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         matrices = ctx.saved_tensors
         gradient = gradients[0].contiguous()
         rows = [_into_rows(gradient, matrix.T, axis) for axis, matrix in enumerate(matrices)]
-        return (gradient, *rows, *[None] * len(matrices))
+        return (gradient if ctx.has_start else None, *rows, *[None] * len(matrices))
 
 
 def _into_rows(field: Tensor, matrix: Tensor, axis: int) -> Tensor:
@@ -126,20 +129,25 @@ def _into_rows(field: Tensor, matrix: Tensor, axis: int) -> Tensor:
     return product.transpose(0, 1).reshape(-1, channels, batch, *rest)
 
 
-def _add_from_rows(target: Tensor | None, rows: Tensor, matrix: Tensor, axis: int, shape: torch.Size) -> Tensor:
-    """Add `plain_synthesis` to `target` in place (or begin with it), by the same products backwards."""
+def _add_from_rows(
+    target: Tensor | None, rows: Tensor, matrix: Tensor, axis: int, shape: torch.Size, *, keep: bool = True
+) -> Tensor:
+    """Add `plain_synthesis` to `target` in place (or begin with it), by the same products backwards.
+
+    Without `keep` what `target` holds is overwritten.
+    """
     space = shape[2:]
     count = rows.shape[0]
     if axis == len(space) - 1:
         flat = rows.reshape(count, -1).T
         if target is None:
             return (flat @ matrix.T).view(shape)
-        target.view(-1, space[axis]).addmm_(flat, matrix.T)
+        target.view(-1, space[axis]).addmm_(flat, matrix.T, beta=int(keep))
         return target
     before = math.prod(shape[: axis + 2])
     stacked = rows.reshape(count, before, -1).transpose(0, 1)
     many = matrix.expand(before, *matrix.shape)
     if target is None:
         return torch.bmm(many, stacked).view(shape)
-    target.view(before, space[axis], -1).baddbmm_(many, stacked)
+    target.view(before, space[axis], -1).baddbmm_(many, stacked, beta=int(keep))
     return target

@@ -52,7 +52,7 @@ class SampleBounds:
 def fits(model: SpectraKAN, history: Tensor) -> bool:
     """Whether the features and inputs are few enough to be bounded through the trunk."""
     cells = history.shape[2:-1].numel()
-    widest = 2 if model.config.block == "residual" else 1
+    widest = model.config.factor if model.config.block == "residual" else 1
     return cells * model.config.width * widest <= LARGEST and history[0].numel() <= LARGEST
 
 
