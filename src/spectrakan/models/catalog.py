@@ -65,6 +65,7 @@ _PAPER_TRUNK: dict[str, Any] = {
 
 _EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False}
 _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
+_SEVERAL_AXES_STEADY: dict[str, Any] = {"coarse_num_layers": 3}
 _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "num_modes": 16,
     "coarse": False,
@@ -110,10 +111,9 @@ def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) 
     """
     if name not in {"spectrakan", "amfno"} or variant != "default":
         return VARIANTS.get(name, {}).get(variant, {})
-    choices = {**(_EVOLVING if evolves else {}), **(_ONE_AXIS if space_dims == 1 else {})}
-    if evolves:
-        choices |= {"factor": 1} if space_dims == 1 else _SEVERAL_AXES_EVOLVING
-    return choices
+    if space_dims == 1:
+        return {**_ONE_AXIS, **(_EVOLVING | {"factor": 1} if evolves else {})}
+    return _EVOLVING | _SEVERAL_AXES_EVOLVING if evolves else _SEVERAL_AXES_STEADY
 
 
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:
