@@ -65,7 +65,7 @@ def test_no_pair_of_two_cells_beats_the_bound(radius, generator):
 )
 def test_the_papers_constant_is_larger_by_the_exponential(sizes, width):
     names = ("M_q", "M_k", "M_v", "L_k", "L_v", "Lip_q", "L_KAN", "L_P")
-    constants = Constants(**dict(zip(names, sizes, strict=True)), d_a=width)
+    constants = Constants(**dict(zip(names, sizes, strict=True)), divisor=width**0.5)
     assert math.log(constants.covariance()) <= constants.log_paper() - 2 * constants.M_s + 1e-9
     if constants.M_s < 50:
         paper = math.exp(2 * constants.M_s) * constants.covariance()

@@ -55,7 +55,7 @@ def theorem(model, inputs, trunk_slope):
     """L_m of Theorem 3.2 and L_v + M_v S, with `trunk_slope` for what the trunk does to a change of its input."""
     layer = modulation_layer(model)
     most_q, most_k, most_v, lip_q = constants(model, inputs)
-    root = math.sqrt(layer.attention_width)
+    root = layer.divisor
     lip_p = math.sqrt(token_kan(model).layers[0].in_features)
     lip_k, lip_v = (float(torch.linalg.matrix_norm(part[0], 2)) * trunk_slope for part in (layer.key, layer.value))
     score = (most_k * lip_q * certified_bound(token_kan(model)) * lip_p + most_q * lip_k) / root
@@ -78,7 +78,7 @@ def test_flatter_splines_lower_the_constant_of_the_modulation(trained, inputs):
 
 
 def test_flatter_splines_lower_the_slope_through_the_token_and_it_stays_below_its_bound(trained, inputs):
-    """dA/dz at real inputs, with features held: at most M_v M_k Lip(q) L_KAN / sqrt(d_a), shrinking with L_KAN."""
+    """dA/dz at real inputs, with features held: at most M_v M_k Lip(q) L_KAN / c, shrinking with L_KAN."""
     layer = modulation_layer(trained)
     asked, summaries = modulation_inputs(trained, inputs), token_inputs(trained, inputs)
     largest, bounds = [], []
@@ -96,7 +96,7 @@ def test_flatter_splines_lower_the_slope_through_the_token_and_it_stays_below_it
             slopes.append(float(torch.linalg.matrix_norm(jacobian, 2)))
         _, most_k, most_v, lip_q = constants(trained, inputs)
         largest.append(max(slopes))
-        bounds.append(most_v * most_k * lip_q * after / math.sqrt(layer.attention_width))
+        bounds.append(most_v * most_k * lip_q * after / layer.divisor)
     assert all(slope <= bound for slope, bound in zip(largest, bounds, strict=True))
     assert largest[0] > 3 * largest[1] > 9 * largest[2] > 0
     assert bounds[1] == pytest.approx(0.25 * bounds[0], rel=1e-3)

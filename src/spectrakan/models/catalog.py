@@ -80,6 +80,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "paper": {
             **_PAPER_TRUNK,
             "extension": "zero",
+            "attention_scaling": "root",
             "num_heads": 1,
             "pool": "center",
             "token": "kan",

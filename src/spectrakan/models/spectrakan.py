@@ -2,7 +2,7 @@
 
 f = F_fine(u) + U_s F_coarse(D_s u)          multi-scale gated axial trunk (AMFNO)
 t = Phi_KAN(P(u))                            global token (G-KAN)
-A = sum_y softmax_y(<Q t, K f(y)>/sqrt(d_a)) V f(y)      what the token pulls out of the features (GML)
+A = sum_y softmax_y(<Q t, K f(y)>/c) V f(y)              what the token pulls out of the features (GML)
 u_next(x) = R([f(x), A])                     pointwise readout
 """
 
@@ -34,7 +34,7 @@ from spectrakan.nn.block import Mixing
 from spectrakan.nn.conditioned_gates import ConditionedGates
 from spectrakan.nn.embedding import channels_first, channels_last
 from spectrakan.nn.kan import KAN, Extension
-from spectrakan.nn.modulation import GlobalModulation
+from spectrakan.nn.modulation import GlobalModulation, Scaling
 from spectrakan.nn.readout import Readout, add_everywhere
 from spectrakan.nn.token import GlobalToken, Pool, TokenKind, TokenSettings
 from spectrakan.numerics.fourier import Basis, stored_modes
@@ -62,6 +62,8 @@ class SpectraKANConfig(AMFNOConfig):
     """Whether the token asks the features (GML); else it is broadcast into the readout by a linear map."""
     attention_width: Count = 32
     """Width of queries, keys and values (d_a)."""
+    attention_scaling: Scaling = "width"
+    """What scores are divided by (c): the `root` of `attention_width`, or the `width` itself; the paper has both."""
     num_heads: Count = 1
     """Attention heads; the paper has one."""
     fusion: Literal["readout", "sum"] = "readout"
@@ -92,7 +94,12 @@ class SpectraKAN(Operator):
         asks = self.global_token is not None and config.use_gml
         self.gml = (
             GlobalModulation(
-                config.width, token_width, config.attention_width, num_heads=config.num_heads, value_width=value_width
+                config.width,
+                token_width,
+                config.attention_width,
+                num_heads=config.num_heads,
+                value_width=value_width,
+                scaling=config.attention_scaling,
             )
             if asks
             else None

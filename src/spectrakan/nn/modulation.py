@@ -1,8 +1,10 @@
 """The global modulation layer: one query, made from the token, asks the whole field.
 
-    A = sum_y alpha(y) V f(y),     alpha(y) = w_y exp(s_y) / sum_z w_z exp(s_z),     s_y = <Q t, K f(y)> / sqrt(d_a)
+    A = sum_y alpha(y) V f(y),     alpha(y) = w_y exp(s_y) / sum_z w_z exp(s_z),     s_y = <Q t, K f(y)> / c
 
 with w_y the volume of cell y, so that the sum is a quadrature of the integral and does not depend on the grid.
+The paper divides scores by sqrt(d_a) in one place and by d in another: c is `root` or `width` of d_a. By the width
+they begin small, and grow more slowly as Q and K learn.
 Keys and values are never formed: <Q t, K f> = <K^T Q t, f>, and V goes behind the sum.
 Shapes: features `(channel, batch, *space)`, token `(batch, token_width)`, A `(batch, heads * value_width)`.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -19,6 +21,8 @@ from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.precision import unmixed
+
+Scaling = Literal["root", "width"]
 
 
 class GlobalModulation(nn.Module):
@@ -32,9 +36,11 @@ class GlobalModulation(nn.Module):
         *,
         num_heads: int = 1,
         value_width: int | None = None,
+        scaling: Scaling = "root",
     ) -> None:
         super().__init__()
         self.num_heads, self.attention_width = num_heads, attention_width
+        self.divisor = float(attention_width) if scaling == "width" else math.sqrt(attention_width)
         value_width = attention_width if value_width is None else value_width
         self.query = nn.Linear(token_width, num_heads * attention_width)
         # A bias on the keys would add the same to all scores, which softmax does not see.
@@ -53,10 +59,10 @@ class GlobalModulation(nn.Module):
         return torch.einsum("bhc,hvc->bhv", pooled, self.value).flatten(1)
 
     def feature_query(self, token: Tensor) -> Tensor:
-        """K^T Q t / sqrt(d_a), the query as the features see it: `(batch, heads, channel)`."""
+        """K^T Q t / c, the query as the features see it: `(batch, heads, channel)`."""
         query: Tensor = self.query(token).unflatten(1, (self.num_heads, self.attention_width))
         seen: Tensor = torch.einsum("bha,hac->bhc", query, self.key)
-        return seen / math.sqrt(self.attention_width)
+        return seen / self.divisor
 
     def weights(self, token: Tensor, features: Tensor, axes: Sequence[Axis]) -> Tensor:
         """Attention weights alpha of every cell, `(batch, heads, *space)`; they sum to one over space."""

@@ -168,9 +168,9 @@ def _beyond_linear(
 
 
 def _feature_query(gml: GlobalModulation, head: int, token: Signal) -> Signal:
-    """K^T Q t / sqrt(d_a) of one head."""
+    """K^T Q t / c of one head."""
     rows = slice(head * gml.attention_width, (head + 1) * gml.attention_width)
-    back = gml.key[head].T / gml.attention_width**0.5
+    back = gml.key[head].T / gml.divisor
     matrix = back @ gml.query.weight[rows]
     value = matrix @ token.value + back @ gml.query.bias[rows]
     return Signal(value, token.tangent.times(matrix), token.stage)

@@ -59,7 +59,7 @@ def measured_constants(
                 Lip_q=torch.linalg.matrix_norm(gml.query.weight[rows], ord=2).item(),
                 L_KAN=token_rate / max(summary_rate, 1e-12),
                 L_P=summary_rate,
-                d_a=gml.attention_width,
+                divisor=gml.divisor,
             )
         )
     return tuple(found)

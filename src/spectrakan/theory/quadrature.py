@@ -1,6 +1,6 @@
 """The modulation as a quadrature: how fast it converges on finer grids, and the constant that bounds its error.
 
-With w(y) = exp(<Q t, K f(y)> / sqrt(d_a)) and g = w V f, Z = int w, on n^d equal cells of side h = 1 / n:
+With w(y) = exp(<Q t, K f(y)> / c) and g = w V f, Z = int w, on n^d equal cells of side h = 1 / n:
     A = int g / Z,     A_h = sum_j g(y_j) / sum_j w(y_j)                                    the layer itself
     |A_h - A| <= sqrt(d) h (L_g + |A| L_w) / Z     for h <= Z / (sqrt(d) L_w)               (Proposition 3.3)
     |A_h - A| <= sqrt(d) h L_c / Z,     L_c = Lip(w (V f - A)) <= L_g + |A| L_w              ours, for the same h

@@ -187,7 +187,7 @@ def _constants(model: SpectraKAN, head: int, summary: Signal, token: Signal, fea
         Lip_q=float(torch.linalg.matrix_norm(weight, ord=2)),
         L_KAN=_network_bound(model, low, high),
         L_P=float(summary.tangent.bound()),
-        d_a=gml.attention_width,
+        divisor=gml.divisor,
     )
 
 

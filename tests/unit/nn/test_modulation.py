@@ -12,38 +12,39 @@ from spectrakan.nn.axis import axes_of
 from spectrakan.nn.modulation import GlobalModulation
 
 
-def layer_of(width: int, heads: int, generator: torch.Generator) -> GlobalModulation:
-    layer = GlobalModulation(width, 5, 4, num_heads=heads, value_width=3).double()
+def layer_of(width: int, heads: int, generator: torch.Generator, scaling: str = "root") -> GlobalModulation:
+    layer = GlobalModulation(width, 5, 4, num_heads=heads, value_width=3, scaling=scaling).double()
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(torch.randn(parameter.shape, dtype=torch.float64, generator=generator))
     return layer
 
 
-def brute_force(layer: GlobalModulation, token, features, volumes):
+def brute_force(layer: GlobalModulation, token, features, volumes, divisor: float):
     """Form every key and value, softmax with the cells' volumes, sum: head by head, sample by sample."""
     out = []
     for b in range(token.shape[0]):
         cells = features[:, b].flatten(1)
         for h in range(layer.num_heads):
             query = (layer.query.weight @ token[b] + layer.query.bias).view(layer.num_heads, -1)[h]
-            scores = query @ (layer.key[h] @ cells) / math.sqrt(layer.attention_width)
+            scores = query @ (layer.key[h] @ cells) / divisor
             weights = volumes.flatten() * torch.exp(scores - scores.max())
             out.append((layer.value[h] @ cells) @ (weights / weights.sum()))
     return torch.stack(out).view(token.shape[0], -1)
 
 
+@pytest.mark.parametrize(("scaling", "divisor"), [("root", 2.0), ("width", 4.0)])
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("size", [(7,), (5, 6), (4, 3, 5)], ids=str)
-def test_modulation_is_softmax_attention(size, heads, generator):
-    layer = layer_of(6, heads, generator)
+def test_modulation_is_softmax_attention(size, heads, scaling, divisor, generator):
+    layer = layer_of(6, heads, generator, scaling)
     token = torch.randn(2, 5, dtype=torch.float64, generator=generator, requires_grad=True)
     features = torch.randn(6, 2, *size, dtype=torch.float64, generator=generator, requires_grad=True)
     edges = [torch.cumsum(0.1 + torch.rand(n + 1, dtype=torch.float64, generator=generator), 0) for n in size]
     for grid in (None, Grid.from_edges(edges)):
         axes = axes_of(size, grid, [False] * len(size))
         volumes = torch.ones(size, dtype=torch.float64) if grid is None else grid.volumes()
-        ours, plain = layer(token, features, axes), brute_force(layer, token, features, volumes)
+        ours, plain = layer(token, features, axes), brute_force(layer, token, features, volumes, divisor)
         assert (ours - plain).abs().max() < 1e-12
         probe = torch.randn(ours.shape, dtype=torch.float64, generator=generator)
         inputs = [token, features, *layer.parameters()]
