@@ -72,6 +72,7 @@ _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "activation": "relu",
     "factor": 2,
     "memory_decay": 1.0,
+    "attention_scaling": "width",
 }
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {

@@ -62,7 +62,7 @@ class SpectraKANConfig(AMFNOConfig):
     """Whether the token asks the features (GML); else it is broadcast into the readout by a linear map."""
     attention_width: Count = 32
     """Width of queries, keys and values (d_a)."""
-    attention_scaling: Scaling = "width"
+    attention_scaling: Scaling = "root"
     """What scores are divided by (c): the `root` of `attention_width`, or the `width` itself; the paper has both."""
     num_heads: Count = 1
     """Attention heads; the paper has one."""
