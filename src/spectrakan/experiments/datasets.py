@@ -23,7 +23,7 @@ from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation.evaluate import coarsen
 from spectrakan.experiments.ledger import Ledger
-from spectrakan.experiments.scales import TEST_SEED, TRAIN_SEED, Case, Scale
+from spectrakan.experiments.scales import TRAIN_SEED, Case, Scale
 from spectrakan.fields import Trajectories
 from spectrakan.runs import data_digest
 
@@ -102,13 +102,13 @@ class Datasets:
             return self._last_days(name, case, reader)
         frames = longer_frames(case) if longer else scored_frames(case)
         count = min(case.long_samples, case.test_samples) if longer else case.test_samples
-        wanted = SampleSet(case, TEST_SEED, count, frames, resolution or case.resolution)
+        wanted = SampleSet(case, case.test_seed, count, frames, resolution or case.resolution)
         kind = "long" if longer else "test" if resolution is None else f"test{resolution}"
         path = self.folder / f"{name}-{kind}-{wanted.key}.h5"
         with _alone(path):
             if not path.is_file():
                 made = write_dataset(path, _make(wanted))
-                facts = {"seed": TEST_SEED, "samples": count, "sha256": data_digest(load_dataset(made))}
+                facts = {"seed": case.test_seed, "samples": count, "sha256": data_digest(load_dataset(made))}
                 self.ledger.write("generated", set=path.stem, **facts)
         found = load_dataset(path)
         held = replace(found, values=np.asarray(found.values), inputs=_held(found.inputs))

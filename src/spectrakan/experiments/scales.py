@@ -14,7 +14,7 @@ from spectrakan.errors import ConfigError, nearest
 TRAIN_SEED = 0
 """Seed of all samples for training and validation."""
 TEST_SEED = 283_915_066
-"""Seed of the final test samples, used for nothing else."""
+"""Seed of the final test samples, used for nothing else; a case may have one of its own."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Case:
     """Test samples that are rolled out five times as far."""
     resolutions: tuple[int, ...] = ()
     """Other resolutions at which test samples are predicted."""
+    test_seed: int = TEST_SEED
+    """Seed of the test samples; another one where a test set was given up (docs/protocol.md)."""
     solved_at: int | None = None
     """Cells per axis of the solver's grid, of whose solution every resolution has the cell means, as files of a
     benchmark have; None: each resolution is solved on its own grid."""
@@ -80,7 +82,7 @@ SMALL_CASES = {
         training={"epochs": 4, "batch_size": 32, "mode": "autoregressive", "horizon": 2, "curriculum": 0.5},
     ),
     "darcy2d": Case(
-        task="darcy2d", num_samples=1000, test_samples=200, resolution=64,
+        task="darcy2d", num_samples=1000, test_samples=200, resolution=64, test_seed=904_417_238,
         training={"epochs": 3, "batch_size": 4, "mode": "one_step", "horizon": 1},
     ),
     "shallow_water2d": Case(

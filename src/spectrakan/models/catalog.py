@@ -65,7 +65,6 @@ _PAPER_TRUNK: dict[str, Any] = {
 
 _EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False}
 _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
-_SEVERAL_AXES_STEADY: dict[str, Any] = {"coarse_num_layers": 3}
 _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "num_modes": 16,
     "coarse": False,
@@ -115,7 +114,7 @@ def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) 
         return VARIANTS.get(name, {}).get(variant, {})
     if space_dims == 1:
         return {**_ONE_AXIS, **(_EVOLVING | {"factor": 1} if evolves else {})}
-    return _EVOLVING | _SEVERAL_AXES_EVOLVING if evolves else _SEVERAL_AXES_STEADY
+    return _EVOLVING | _SEVERAL_AXES_EVOLVING if evolves else {}
 
 
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:

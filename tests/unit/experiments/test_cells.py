@@ -12,7 +12,7 @@ from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell, comparable, config_key, run_settings
 from spectrakan.experiments.learning_rates import rate_cells
 from spectrakan.experiments.main import competitors, first_seeds
-from spectrakan.experiments.scales import BASELINES, SCALES, TEST_SEED, TRAIN_SEED, scale_named
+from spectrakan.experiments.scales import BASELINES, SCALES, TRAIN_SEED, scale_named
 from spectrakan.experiments.sizes import SIZES
 from spectrakan.models import MODELS
 
@@ -66,7 +66,7 @@ def test_small_is_what_was_promised():
 
 
 def test_the_test_seed_is_reserved():
-    assert TEST_SEED != TRAIN_SEED
+    assert all(case.test_seed != TRAIN_SEED for scale in SCALES.values() for case in scale.cases.values())
     for scale, case in EVERY:
         config = run_settings(Cell("main", scale, case, "fno"), None)
         assert config.data.seed == TRAIN_SEED
