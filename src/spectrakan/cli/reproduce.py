@@ -18,9 +18,10 @@ from spectrakan.experiments.document import results_page
 from spectrakan.experiments.estimate import Estimator, span
 from spectrakan.experiments.figures import PLANS, draw_figures
 from spectrakan.experiments.scales import scale_named
+from spectrakan.experiments.step_times import measure_steps
 from spectrakan.storage import write_text_atomically
 
-FIGURES = "figures"
+FIGURES, STEPS = "figures", "steps"
 
 
 def reproduce(
@@ -67,7 +68,7 @@ def reproduce(
     chosen = scale_named(scale)
     archive = Archive(results, cache or results / ".cache", scale)
     wanted = [word for word in words or [] if "=" not in word] or ["all"]
-    tables = [word for word in wanted if word != FIGURES]
+    tables = [word for word in wanted if word not in (FIGURES, STEPS)]
     changes = [word for word in words or [] if "=" in word]
     if validation_only:
         stages = [search.stage(case or main.main_cases(chosen), _named(model), seed or [0], changes, label)]
@@ -80,6 +81,8 @@ def reproduce(
         return
     outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, train_only=train_only, tell=_tell)
     print(f"{scale}: {outcome}")
+    if not validation_only and {STEPS, "all"} & set(wanted):
+        measure_steps(archive, tell=_tell)
     if not validation_only and {FIGURES, "all"} & set(wanted):
         chosen_cases = None if not case else [name for name in PLANS if name in case]
         draw_figures(archive, cases=chosen_cases, formats=figure_format or (), tell=_tell)
