@@ -73,6 +73,7 @@ class TrainingStep:
         self.targets = torch.randn(choices.training.batch_size, *space, facts.out_channels)
 
     def __call__(self) -> None:
+        """Take one step."""
         self.optimizer.zero_grad()
         (self.operator(self.inputs) - self.targets).square().mean().backward()
         self.optimizer.step()
