@@ -68,7 +68,7 @@ class TrainingStep:
         facts = signature_of(case)
         named = {key: value for key, value in choices.model.items() if key not in {"name", "variant"}}
         self.operator = build_model(model, facts, variant=choices.model["variant"], **named)
-        self.optimizer = torch.optim.AdamW(self.operator.parameters(), lr=1e-4)
+        self.optimizer = torch.optim.AdamW(self.operator.parameters(), lr=1e-4, fused=True)
         self.inputs = torch.randn(choices.training.batch_size, facts.history, *space, facts.in_channels)
         self.targets = torch.randn(choices.training.batch_size, *space, facts.out_channels)
 

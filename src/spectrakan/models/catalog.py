@@ -71,7 +71,6 @@ _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "activation": "relu",
     "factor": 2,
     "memory_decay": 1.0,
-    "attention_scaling": "width",
 }
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -114,7 +113,10 @@ def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) 
         return VARIANTS.get(name, {}).get(variant, {})
     if space_dims == 1:
         return {**_ONE_AXIS, **(_EVOLVING | {"factor": 1} if evolves else {})}
-    return _EVOLVING | _SEVERAL_AXES_EVOLVING if evolves else {}
+    if not evolves:
+        return {}
+    attention = {"attention_scaling": "width"} if name == "spectrakan" else {}
+    return _EVOLVING | _SEVERAL_AXES_EVOLVING | attention
 
 
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:

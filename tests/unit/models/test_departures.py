@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -101,11 +103,12 @@ def test_a_chosen_decay_is_left_as_it_is():
 
 
 def test_the_default_follows_what_is_learnt_wherever_it_is_built():
-    for task, dims, evolves in (("cns1d", 1, True), ("darcy2d", 2, False), ("droplet2d", 2, True)):
-        wanted = variant_choices("spectrakan", "default", space_dims=dims, evolves=evolves)
-        assert wanted.items() <= resolve(task).model.items()
+    tasks = (("cns1d", 1, True), ("darcy2d", 2, False), ("droplet2d", 2, True))
+    for (task, dims, evolves), name in itertools.product(tasks, ("spectrakan", "amfno")):
+        wanted = variant_choices(name, "default", space_dims=dims, evolves=evolves)
+        assert wanted.items() <= resolve({"task": task, "model": {"name": name}}).model.items()
         facts = sk.OperatorSignature(space_dims=dims, history=1, in_channels=1, out_channels=1, steady=not evolves)
-        built = sk.build_model("spectrakan", facts)
+        built = sk.build_model(name, facts)
         assert wanted.items() <= {key: getattr(built.config, key) for key in wanted}.items()
     assert resolve("cns1d", ["model.block=skip"]).model["block"] == "skip"
     assert resolve({"task": "cns1d", "model": {"variant": "paper"}}).model["block"] == "plain"
