@@ -6,6 +6,7 @@ import argparse
 import json
 import platform
 import warnings
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,21 @@ def machine() -> dict[str, str]:
     }
 
 
-def measure(rounds: int) -> dict[str, Any]:
-    """All measurements."""
-    return {
-        "machine": machine(),
-        "operators": operators.step_and_inference(rounds),
-        "growth": operators.growth(rounds),
-        "memory": operators.peak_memory(),
-        "kan": kan.against_pykan(rounds),
-        "generation": rates.generation(),
-        "loop": loop.overhead(),
-    }
+PARTS: dict[str, Callable[[int], Any]] = {
+    "operators": operators.step_and_inference,
+    "growth": operators.growth,
+    "memory": lambda _: operators.peak_memory(),
+    "kan": kan.against_pykan,
+    "generation": lambda _: rates.generation(),
+    "loop": lambda _: loop.overhead(),
+}
+"""What is measured, by its name in the record."""
+
+
+def measure(rounds: int, only: Sequence[str] = ()) -> dict[str, Any]:
+    """All measurements, or some anew beside the others of the record."""
+    kept = json.loads((HERE / "record.json").read_text()) if only else {}
+    return {**kept, "machine": machine(), **{name: PARTS[name](rounds) for name in only or PARTS}}
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -120,11 +125,14 @@ def main() -> None:
     """Measure and write both files."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, default=11, help="times that each case is run, in turns")
-    rounds = parser.parse_args().rounds
+    parser.add_argument(
+        "--only", nargs="+", default=[], choices=PARTS, help="parts to measure anew; the rest is kept"
+    )
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    record = measure(rounds)
+    record = measure(asked.rounds, asked.only)
     (HERE / "record.json").write_text(json.dumps(record, indent=1) + "\n")
     text = write(record)
     (HERE / "RESULTS.md").write_text(text)

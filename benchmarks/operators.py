@@ -20,7 +20,11 @@ from spectrakan.models import Operator
 
 SIZES = ((64, 16), (128, 4), (256, 1))
 """Cells along an axis, batch."""
-STATED = {"width": 32, "num_modes": 12, "coarse_num_modes": 8, "num_layers": 4, "coarse_num_layers": 4}
+STATED = {
+    "width": 32, "num_modes": 12, "num_layers": 4, "coarse": True, "coarse_num_modes": 8, "coarse_num_layers": 4,
+    "block": "skip", "excitation": True, "activation": "gelu",
+}  # fmt: skip
+"""Both branches and squeeze-excitation, with skip blocks: what the default is for steady maps."""
 
 
 def models() -> dict[str, nn.Module]:

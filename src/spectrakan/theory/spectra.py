@@ -53,7 +53,7 @@ def gate_spectra(model: Operator) -> list[GateSpectrum]:
     >>> from spectrakan.fields import OperatorSignature
     >>> from spectrakan.models import build_model
     >>> facts = OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1)
-    >>> spectra = gate_spectra(build_model("spectrakan", facts, num_layers=3, coarse=False))
+    >>> spectra = gate_spectra(build_model("spectrakan", facts, num_modes=12, num_layers=3, coarse=False))
     >>> len(spectra), len(spectra[0].frequencies)
     (6, 12)
     """
