@@ -11,7 +11,14 @@ from spectrakan.fields import OperatorSignature
 from spectrakan.models import build_model
 from spectrakan.theory.spectra import axis_shares, gate_spectra, used_spectra
 
-SMALL = {"width": 4, "num_modes": 3, "num_layers": 2, "coarse_num_modes": 2, "coarse_num_layers": 1}
+SMALL = {
+    "width": 4,
+    "num_modes": 3,
+    "num_layers": 2,
+    "coarse": True,
+    "coarse_num_modes": 2,
+    "coarse_num_layers": 1,
+}
 AXIAL = {"mixing": "axial", "coarse_mixing": "axial", "basis": "fourier"}
 
 
