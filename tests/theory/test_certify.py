@@ -16,10 +16,11 @@ import spectrakan as sk
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
 from spectrakan.models.spectrakan import SpectraKAN
+from spectrakan.nn.neighbours import Neighbours
 from spectrakan.theory import sample_bounds
 from spectrakan.theory.attack import AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate
-from spectrakan.theory.certify import TOO_LARGE, CertifySettings, model_maps
+from spectrakan.theory.certify import NOT_REFINED, TOO_LARGE, CertifySettings, model_maps
 from spectrakan.theory.control import cap_slopes, certified_bound
 from spectrakan.theory.parts import token_kan
 from spectrakan.theory.sample_bounds import bound_sample
@@ -48,6 +49,10 @@ def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, **choices) ->
         model = sk.build_model("spectrakan", facts, **(SMALL | choices))
         if model.gate_map is not None:
             torch.nn.init.normal_(model.gate_map.map.weight, std=0.5)
+        if model.answer is not None:
+            torch.nn.init.normal_(model.answer.weight)
+        for local in (part for part in model.modules() if isinstance(part, Neighbours)):
+            torch.nn.init.normal_(local.weight)
     return model
 
 
@@ -84,6 +89,12 @@ VARIANTS = [
     {"token": "mlp", "num_params": 2},
     {"token": "raw", "pool": "center+mean+std"},
     {"pool": "mean", "excitation": False, "activation": "relu"},
+    {"token_answers": True},
+    {"token_answers": True, "pool": "center+mean+std", "fusion": "sum"},
+    {"reach": 0.1},
+    {"reach": 0.1, "block": "residual", "excitation": False, "activation": "relu"},
+    {"reach": 0.1, "block": "residual", "gate_conditioning": "token"},
+    {"reach": 0.1, "block": "plain", "excitation": False, "gate_conditioning": "token"},
 ]
 
 
@@ -205,3 +216,12 @@ def test_what_cannot_be_certified_is_refused():
         sk.certify(sk.build_model("fno", facts), torch.zeros(1, 1, 8, 1))
     with pytest.raises(ConfigError, match="radius"):
         sk.certify(small_model(), torch.zeros(1, 2, 8, 1), radius=0.0)
+
+
+def test_a_certificate_says_when_predictions_refine_their_cells(generator):
+    model = small_model(coarser_cells="refine")
+    values = torch.randn(2, 3, 8, 1, generator=generator)
+    model.prepare([sk.Window(values[:, :2], values[:, 2:])])
+    quick = CertifySettings(attack=LIGHT)
+    assert NOT_REFINED in sk.certify(model, values[:1, :2, ::2], radius=0.01, choices=quick).notes
+    assert NOT_REFINED not in sk.certify(model, values[:1, :2], radius=0.01, choices=quick).notes

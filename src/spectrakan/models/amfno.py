@@ -16,6 +16,7 @@ from spectrakan.config import settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator, Predict
+from spectrakan.models.refining import RefiningOperator
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing
 from spectrakan.nn.embedding import channels_first, channels_last
@@ -77,6 +78,10 @@ class AMFNOConfig:
     memory_decay: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = "auto"
     """How much less the lift trusts a frame than the one after it, before training (q); 1 in the paper. "auto" is the
     correlation of one increment with the next in the training data."""
+    reach: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Distance of the neighbours that a layer sees as a share of the domain; 0: none."""
+    coarser_cells: Literal["direct", "refine"] = "direct"
+    """Whether cells coarser than those of training are taken as they come, or cut into those of training first."""
     readout_width: Count = 64
     """Hidden channels of the pointwise readout."""
     predict: Predict = "auto"
@@ -84,14 +89,16 @@ class AMFNOConfig:
     the signature: increments where the field evolves, else departures."""
 
 
-class AMFNO(Operator):
+class AMFNO(RefiningOperator):
     """The trunk with a pointwise readout; see the file's equation."""
 
     name = "amfno"
     config: AMFNOConfig
 
     def __init__(self, signature: OperatorSignature, config: AMFNOConfig) -> None:
-        super().__init__(signature, config, predict=prediction_of(signature, config))
+        super().__init__(
+            signature, config, predict=prediction_of(signature, config), refines=config.coarser_cells == "refine"
+        )
         self.trunk = build_trunk(signature, config)
         self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
 
@@ -164,6 +171,7 @@ def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSet
         gates=config.gates,
         excitation=config.excitation,
         excitation_start=config.excitation_start,
+        reach=config.reach,
         sequential=config.axes == "sequential",
     )
 

@@ -60,6 +60,8 @@ _PAPER_TRUNK: dict[str, Any] = {
     "mixing": "axial",
     "coarse_mixing": "axial",
     "memory_decay": 1.0,
+    "reach": 0.0,
+    "coarser_cells": "direct",
     "predict": "direct",
 }
 
@@ -71,6 +73,8 @@ _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "activation": "relu",
     "factor": 2,
     "memory_decay": 1.0,
+    "reach": 1 / 64,
+    "coarser_cells": "refine",
 }
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {

@@ -66,7 +66,10 @@ class Operator(nn.Module):
         grid: Grid | None = None,
     ) -> Float[Tensor, "batch *space out"]:
         """The same map at unit scale, which the loss sees."""
-        axes = self.axes(history, grid)
+        return self.on_axes(history, params, self.axes(history, grid))
+
+    def on_axes(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """The same on axes that are known."""
         return self.completed(self.respond(history, params, axes), history, axes)
 
     def completed(self, answer: Tensor, history: Tensor, axes: Sequence[Axis]) -> Tensor:

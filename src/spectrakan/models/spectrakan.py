@@ -3,7 +3,7 @@
 f = F_fine(u) + U_s F_coarse(D_s u)          multi-scale gated axial trunk (AMFNO)
 t = Phi_KAN(P(u))                            global token (G-KAN)
 A = sum_y softmax_y(<Q t, K f(y)>/c) V f(y)              what the token pulls out of the features (GML)
-u_next(x) = R([f(x), A])                     pointwise readout
+u_next(x) = R([f(x), A]) [+ G t]             pointwise readout; a token may answer directly too
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spectrakan.models.amfno import (
     prediction_of,
     with_params,
 )
-from spectrakan.models.operator import Operator
+from spectrakan.models.refining import RefiningOperator
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import Mixing
 from spectrakan.nn.conditioned_gates import ConditionedGates
@@ -68,10 +68,14 @@ class SpectraKANConfig(AMFNOConfig):
     """Attention heads; the paper has one."""
     fusion: Literal["readout", "sum"] = "readout"
     """Whether the readout gets features and global value side by side, or their sum f + A."""
+    token_answers: bool = False
+    """Whether the token also adds to the answer directly, the same in all cells, by a linear map."""
     gate_conditioning: Literal["none", "token"] = "none"
     """Whether the token also scales the spectral gates, which axial layers have and joint ones do not."""
 
     def __post_init__(self) -> None:
+        if self.token_answers and self.token == "none":
+            raise ConfigError("token_answers needs a token")
         if self.gate_conditioning == "token" and (self.token == "none" or not self.gates):
             raise ConfigError("gate_conditioning='token' needs a token and gates")
         kinds = {self.mixing, *([self.coarse_mixing] if self.coarse else [])}
@@ -79,14 +83,16 @@ class SpectraKANConfig(AMFNOConfig):
             raise ConfigError("gate_conditioning='token' needs axial layers: joint ones have no gates")
 
 
-class SpectraKAN(Operator):
+class SpectraKAN(RefiningOperator):
     """The operator of the paper; see the file's equations."""
 
     name = "spectrakan"
     config: SpectraKANConfig
 
     def __init__(self, signature: OperatorSignature, config: SpectraKANConfig) -> None:
-        super().__init__(signature, config, predict=prediction_of(signature, config))
+        super().__init__(
+            signature, config, predict=prediction_of(signature, config), refines=config.coarser_cells == "refine"
+        )
         self.trunk = build_trunk(signature, config)
         self.global_token = _build_token(signature, config)
         token_width = self.global_token.width if self.global_token else 0
@@ -110,6 +116,9 @@ class SpectraKAN(Operator):
         self.merge = nn.Linear(heads * value_width, config.width) if config.fusion == "sum" and heads > 1 else None
         beside = heads * value_width if self.global_token and config.fusion == "readout" else 0
         self.readout = Readout(config.width, beside, config.readout_width, signature.out_channels)
+        self.answer = nn.Linear(token_width, signature.out_channels, bias=False) if config.token_answers else None
+        if self.answer is not None:
+            nn.init.zeros_(self.answer.weight)  # silent before training
         self.gate_map = _build_gate_map(signature, config, token_width)
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
@@ -117,9 +126,12 @@ class SpectraKAN(Operator):
         token = self.global_token(history, params, axes) if self.global_token else None
         features = self._features(history, params, axes, token)
         value = self._value(token, features, axes)
-        if value is None or self.config.fusion == "readout":
-            return channels_last(self.readout(features, value))
-        return channels_last(self.readout(add_everywhere(features, self._merged(value)), None))
+        if value is not None and self.config.fusion == "sum":
+            features, value = add_everywhere(features, self._merged(value)), None
+        answer = self.readout(features, value)
+        if self.answer is not None:
+            answer = add_everywhere(answer, self.answer(token))
+        return channels_last(answer)
 
     def token(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The token t of physical inputs, `(B, token_width)`."""

@@ -23,5 +23,5 @@ def activate(name: str, field: Tensor) -> Tensor:
     than the arithmetic when one sample is inferred.
     """
     plain, in_place = ACTIVATIONS[name]
-    keeps = torch.is_grad_enabled() or torch.compiler.is_compiling()
+    keeps = (name != "relu" and torch.is_grad_enabled()) or torch.compiler.is_compiling()
     return plain(field) if keeps else in_place(field)

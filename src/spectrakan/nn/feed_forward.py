@@ -2,11 +2,15 @@
 
     plain   W v + b,          normed   row i of W is g_i d_i / |d_i|   (weight normalisation, Salimans & Kingma 2016)
 
+`add_rectified` is a residual layer's v + W_2 relu(W_1 y + b_1) + b_2 in one piece.
 Shapes: fields `(channel, batch, *space)`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -53,3 +57,46 @@ class FeedForward(nn.Module):
         """`(channel, batch, *space)` to the same shape."""
         result: Tensor = self.narrow(F.relu(self.widen(field)))
         return result
+
+
+def add_rectified(
+    start: Float[Tensor, "channel batch *space"],
+    field: Float[Tensor, "channel batch *space"],
+    widen: nn.Linear,
+    narrow: nn.Linear,
+) -> Float[Tensor, "channel batch *space"]:
+    """`start` + narrow(relu(widen(field))) in every cell."""
+    total: Tensor = _AddRectified.apply(  # type: ignore[no-untyped-call]
+        start.flatten(1), field.flatten(1), widen.weight, widen.bias, narrow.weight, narrow.bias
+    )
+    return total.view(start.shape)
+
+
+class _AddRectified(torch.autograd.Function):
+    """On `(channel, cells)`; a rectifier's result tells its slope, so both ways overwrite their own arrays."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, start: Tensor, field: Tensor, weight: Tensor, bias: Tensor, last: Tensor, last_bias: Tensor
+    ) -> Tensor:
+        hidden = torch.addmm(bias[:, None], weight, field).relu_()
+        ctx.save_for_backward(field, weight, hidden, last)
+        return (start + last_bias[:, None]).addmm_(last, hidden)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        field, weight, hidden, last = ctx.saved_tensors
+        gradient = gradients[0]
+        change = last.T @ gradient
+        if torch.is_grad_enabled():
+            change = change * (hidden > 0)
+        else:
+            torch.ops.aten.threshold_backward.grad_input(change, hidden, 0, grad_input=change)
+        return (
+            gradient,
+            weight.T @ change,
+            change @ field.T,
+            change.sum(1),
+            gradient @ hidden.T,
+            gradient.sum(1),
+        )

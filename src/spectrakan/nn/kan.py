@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn.knots import Knots, fit_knots, split_knots
 from spectrakan.nn.precision import unmixed
-from spectrakan.nn.spline_basis import local_basis
+from spectrakan.nn.spline_basis import extended_basis
 from spectrakan.numerics import bspline
 
 Extension = Literal["linear", "zero"]
@@ -77,13 +77,7 @@ class KANLayer(nn.Module):
         knots, order = self.knots(), self.spline_order
         if self.extension == "zero":
             return bspline.evaluate_basis(x, knots, order)
-        first, last = knots[:, order, None], knots[:, -order - 1, None]
-        held = torch.minimum(torch.maximum(x, first), last)
-        interval = bspline.find_interval(held, knots).clamp(order, order + self.num_intervals - 1)
-        local = local_basis(held, bspline.knots_around(knots, interval, order), x - held)
-        places = interval[:, None] + torch.arange(-order, 1, device=x.device)[:, None]
-        empty = x.new_zeros(self.in_features, self.num_intervals + order, x.shape[1])
-        return empty.scatter(1, places, local)
+        return extended_basis(x, knots, order)
 
     @torch.no_grad()
     def edge_curves(self, points: Tensor) -> Tensor:

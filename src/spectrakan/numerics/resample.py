@@ -64,3 +64,27 @@ def upsample_lines(values: Tensor, axis: int, stride: int, *, periodic: bool) ->
         below, above = padded.narrow(axis, start, size), padded.narrow(axis, start + 1, size)
         phases.append(torch.lerp(below, above, share))
     return torch.stack(phases, dim=axis + 1).flatten(axis, axis + 1)
+
+
+SPLIT = (201 / 1024, -44 / 1024, 5 / 1024)
+"""How far the right half of a cell lies above its mean, per difference of the means one, two and three cells away."""
+
+
+def split_cells(values: Tensor, axis: int, *, periodic: bool) -> Tensor:
+    """Equal cells cut in two: the halves' means of the polynomial that has the means of the seven cells around.
+
+    The two halves of a cell have its mean between them, so `block_mean` takes the result back; polynomials of
+    degree six are met exactly. Past an end that is not periodic the last mean goes on.
+    """
+    axis = axis % values.ndim
+    size = values.shape[axis]
+    place = torch.arange(size, device=values.device)
+    rise = torch.zeros_like(values)
+    for distance, share in enumerate(SPLIT, start=1):
+        after, before = place + distance, place - distance
+        if periodic:
+            after, before = after.remainder(size), before.remainder(size)
+        else:
+            after, before = after.clamp_max(size - 1), before.clamp_min(0)
+        rise = rise + share * (values.index_select(axis, after) - values.index_select(axis, before))
+    return torch.stack([values - rise, values + rise], dim=axis + 1).flatten(axis, axis + 1)

@@ -29,6 +29,10 @@ TOO_LARGE = (
     "fields this large are not carried through the trunk: modulation and prediction are measured, not bounded; "
     "certify at a lower resolution or width for a proof"
 )
+NOT_REFINED = (
+    "predictions on these cells, which are coarser than those of training, are made on cells of training "
+    "(coarser_cells='refine'); the certificate is of the network on the cells as they come"
+)
 
 
 @settings
@@ -154,9 +158,8 @@ class _Region:
         return middle - reach, middle + reach
 
     def notes(self) -> tuple[str, ...]:
-        if self.carried:
-            return ()
-        return (TOO_LARGE,)
+        said = [] if self.carried else [TOO_LARGE]
+        return tuple([*said, NOT_REFINED] if any(self.model.splits(self.axes)) else said)
 
 
 def model_maps(

@@ -1,9 +1,10 @@
 """How the prediction moves: the readout's hidden units meet features and modulation in every cell.
 
-    p(y) = [last frame +] scale (W_2 gelu(h(y)) + b_2),     h(y) = W_1 f(y) + B A + b_1
+    p(y) = [last frame +] scale (W_2 gelu(h(y)) + b_2 [+ G t]),     h(y) = W_1 f(y) + B A + b_1
 
 Per output cell the Jacobian's row sums are bounded, which is the norm from sup to sup:
-    |W_2 s J_h + last| row sums  +  |W_2 s| (what varies in h)  +  |W_2| d (reach of h),     gelu'(h) in s +- d.
+    |W_2 s J_h + last + G J_t| row sums  +  |W_2 s| (what varies in h)  +  |W_2| d (reach of h)  +  (what varies in
+    G t),     gelu'(h) in s +- d.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Hidden:
         return self.middle.abs().sum(-1) + self.varies
 
 
-def prediction_rate(model: SpectraKAN, features: Signal, value: Tensor, modulation: Tangent) -> Tensor:
+def prediction_rate(model: SpectraKAN, token: Signal, features: Signal, value: Tensor, modulation: Tangent) -> Tensor:
     """Sup over cells and fields of the prediction's rate in the sup norm, at unit scale; A's value `(values,)`."""
     local, out = model.readout.local, model.readout.out
     spreading = _spreading(model)
@@ -45,6 +46,7 @@ def prediction_rate(model: SpectraKAN, features: Signal, value: Tensor, modulati
     low, high = slope_range("gelu", centre - moved, centre + moved)
     slope, half = (low + high) / 2, (high - low) / 2
     scale = model.increment_scale[:, None]
+    said = None if model.answer is None else token.tangent.times(scale * model.answer.weight)
     rates = []
     for part in _hidden(model, features, modulation, spreading):
         weight = scale[..., None] * out.weight[..., None] * slope[:, part.cells]
@@ -52,6 +54,9 @@ def prediction_rate(model: SpectraKAN, features: Signal, value: Tensor, modulati
         if model.increments:
             _add_last_frame(middle, part.cells, model)
         varies = torch.einsum("ohy,hy->oy", weight.abs(), part.varies)
+        if said is not None:
+            middle = middle + said.middle[:, None]
+            varies = varies if said.box is None else varies + said.box[:, None]
         bent = scale * (out.weight.abs() @ (half[:, part.cells] * part.reach()))
         rates.append((middle.abs().sum(-1) + varies + bent).amax())
     return torch.stack(rates).amax()

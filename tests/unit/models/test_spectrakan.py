@@ -231,3 +231,18 @@ def test_refining_the_token_keeps_the_model_and_can_be_saved(tmp_path):
     assert (model(x) - before).abs().max() < 1e-10
     model.save_pretrained(tmp_path / "model")
     assert torch.equal(sk.from_pretrained(tmp_path / "model")(x), model(x))
+
+
+def test_a_token_that_answers_is_silent_at_first_and_then_adds_the_same_in_all_cells(generator):
+    facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1)
+    model = sk.build_model("spectrakan", facts, width=4, num_modes=3, num_layers=1, token_answers=True).eval()
+    field = torch.randn(2, 2, 16, 1, generator=generator)
+    with torch.no_grad():
+        before = model(field)
+        model.answer.weight.normal_(generator=generator)
+        moved = model(field) - before
+        said = model.answer(model.token(field))
+    assert (moved - said[:, None]).abs().max() < 1e-5
+    assert said.abs().min() > 1e-4
+    with pytest.raises(ConfigError, match="token_answers needs a token"):
+        sk.build_model("spectrakan", facts, token="none", token_answers=True)
