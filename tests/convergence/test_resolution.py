@@ -84,7 +84,7 @@ def test_neighbouring_sizes_agree_to_the_cell_width(dims, choices):
 
 
 def test_three_dimensions_converge_too():
-    model = built(3, num_modes=4, coarse_num_modes=3, num_layers=2, coarse_num_layers=2)
+    model = built(3, num_modes=4, coarse=True, coarse_num_modes=3, num_layers=2, coarse_num_layers=2)
     with torch.no_grad():
         outputs = [onto(model(smooth_input((n,) * 3)), (8, 8, 8)) for n in (8, 16, 32)]
     changes = [float((fine - coarse).abs().max()) for coarse, fine in pairwise(outputs)]

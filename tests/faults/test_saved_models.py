@@ -27,7 +27,9 @@ def model() -> torch.nn.Module:
         boundary=("wall", "periodic"),
         steady=True,
     )
-    made = sk.build_model("spectrakan", facts, width=8, num_modes=3, num_layers=1, coarse_num_layers=1, basis="auto")
+    made = sk.build_model(
+        "spectrakan", facts, width=8, num_modes=3, num_layers=1, coarse=True, coarse_num_layers=1, basis="auto"
+    )
     made.input_units.set(mean=torch.tensor([1.5, -2.0]), scale=torch.tensor([0.3, 7.0]))
     return made
 

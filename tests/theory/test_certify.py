@@ -16,7 +16,6 @@ import spectrakan as sk
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
 from spectrakan.models.spectrakan import SpectraKAN
-from spectrakan.nn.neighbours import Neighbours
 from spectrakan.theory import sample_bounds
 from spectrakan.theory.attack import AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate
@@ -30,6 +29,7 @@ SMALL = {
     "width": 4,
     "num_modes": 3,
     "num_layers": 2,
+    "coarse": True,
     "coarse_num_layers": 2,
     "coarse_num_modes": 2,
     "token_width": 4,
@@ -51,8 +51,6 @@ def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, **choices) ->
             torch.nn.init.normal_(model.gate_map.map.weight, std=0.5)
         if model.answer is not None:
             torch.nn.init.normal_(model.answer.weight)
-        for local in (part for part in model.modules() if isinstance(part, Neighbours)):
-            torch.nn.init.normal_(local.weight)
     return model
 
 
@@ -91,10 +89,7 @@ VARIANTS = [
     {"pool": "mean", "excitation": False, "activation": "relu"},
     {"token_answers": True},
     {"token_answers": True, "pool": "center+mean+std", "fusion": "sum"},
-    {"reach": 0.1},
-    {"reach": 0.1, "block": "residual", "excitation": False, "activation": "relu"},
-    {"reach": 0.1, "block": "residual", "gate_conditioning": "token"},
-    {"reach": 0.1, "block": "plain", "excitation": False, "gate_conditioning": "token"},
+    {"block": "residual", "excitation": False, "activation": "relu"},
 ]
 
 

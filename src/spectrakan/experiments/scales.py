@@ -13,7 +13,7 @@ from spectrakan.errors import ConfigError, nearest
 
 TRAIN_SEED = 0
 """Seed of all samples for training and validation."""
-TEST_SEED = 283_915_066
+TEST_SEED = 873_485_354
 """Seed of the final test samples, used for nothing else; a case may have one of its own."""
 
 

@@ -25,7 +25,7 @@ from spectrakan.models import build_model
 from spectrakan.storage import write_text_atomically
 
 FILE = "steps.json"
-ROUNDS = 11
+ROUNDS = 41
 
 Times = dict[str, dict[str, float]]
 """Median CPU seconds of a step by case and model."""

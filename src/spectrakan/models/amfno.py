@@ -78,8 +78,6 @@ class AMFNOConfig:
     memory_decay: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = "auto"
     """How much less the lift trusts a frame than the one after it, before training (q); 1 in the paper. "auto" is the
     correlation of one increment with the next in the training data."""
-    reach: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Distance of the neighbours that a layer sees as a share of the domain; 0: none."""
     coarser_cells: Literal["direct", "refine"] = "direct"
     """Whether cells coarser than those of training are taken as they come, or cut into those of training first."""
     readout_width: Count = 64
@@ -171,7 +169,6 @@ def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSet
         gates=config.gates,
         excitation=config.excitation,
         excitation_start=config.excitation_start,
-        reach=config.reach,
         sequential=config.axes == "sequential",
     )
 

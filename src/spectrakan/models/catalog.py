@@ -60,20 +60,17 @@ _PAPER_TRUNK: dict[str, Any] = {
     "mixing": "axial",
     "coarse_mixing": "axial",
     "memory_decay": 1.0,
-    "reach": 0.0,
     "coarser_cells": "direct",
     "predict": "direct",
 }
 
-_EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False}
 _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
+_EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False, "coarse": False}
 _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "num_modes": 16,
-    "coarse": False,
     "activation": "relu",
     "factor": 2,
     "memory_decay": 1.0,
-    "reach": 1 / 64,
     "coarser_cells": "refine",
 }
 
@@ -88,6 +85,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
             "pool": "center",
             "token": "kan",
             "fusion": "readout",
+            "token_answers": False,
             "gate_conditioning": "none",
         },
     },
@@ -109,18 +107,19 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) -> dict[str, Any]:
     """The choices of a variant; those of `default` depend on what is learnt, as validation chose (docs/results.md).
 
-    A step in time is a small change, which residual blocks begin with; a steady map is none. On one axis more modes
-    are cheap, and joint modes are the same as axial ones. Where fields evolve over several axes, a wider fine branch
-    serves better than a coarse one for the same time.
+    A step in time is a small change, which residual blocks begin with; a steady map is none. Where fields evolve, a
+    wider fine branch serves better than a coarse one for the same time. On one axis more modes are cheap, joint modes
+    are the same as axial ones, and the token answers directly what all cells share; over several axes cells coarser
+    than those of training are cut into them.
     """
     if name not in {"spectrakan", "amfno"} or variant != "default":
         return VARIANTS.get(name, {}).get(variant, {})
-    if space_dims == 1:
-        return {**_ONE_AXIS, **(_EVOLVING | {"factor": 1} if evolves else {})}
     if not evolves:
-        return {}
-    attention = {"attention_scaling": "width"} if name == "spectrakan" else {}
-    return _EVOLVING | _SEVERAL_AXES_EVOLVING | attention
+        return _ONE_AXIS if space_dims == 1 else {}
+    has_token = name == "spectrakan"
+    if space_dims == 1:
+        return _ONE_AXIS | _EVOLVING | {"factor": 1} | ({"token_answers": True} if has_token else {})
+    return _EVOLVING | _SEVERAL_AXES_EVOLVING | ({"attention_scaling": "width"} if has_token else {})
 
 
 def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:

@@ -69,13 +69,11 @@ class SpectraKANConfig(AMFNOConfig):
     fusion: Literal["readout", "sum"] = "readout"
     """Whether the readout gets features and global value side by side, or their sum f + A."""
     token_answers: bool = False
-    """Whether the token also adds to the answer directly, the same in all cells, by a linear map."""
+    """Whether the token, if there is one, also adds to the answer directly, by a linear map, the same in all cells."""
     gate_conditioning: Literal["none", "token"] = "none"
     """Whether the token also scales the spectral gates, which axial layers have and joint ones do not."""
 
     def __post_init__(self) -> None:
-        if self.token_answers and self.token == "none":
-            raise ConfigError("token_answers needs a token")
         if self.gate_conditioning == "token" and (self.token == "none" or not self.gates):
             raise ConfigError("gate_conditioning='token' needs a token and gates")
         kinds = {self.mixing, *([self.coarse_mixing] if self.coarse else [])}
@@ -116,7 +114,8 @@ class SpectraKAN(RefiningOperator):
         self.merge = nn.Linear(heads * value_width, config.width) if config.fusion == "sum" and heads > 1 else None
         beside = heads * value_width if self.global_token and config.fusion == "readout" else 0
         self.readout = Readout(config.width, beside, config.readout_width, signature.out_channels)
-        self.answer = nn.Linear(token_width, signature.out_channels, bias=False) if config.token_answers else None
+        answers = config.token_answers and self.global_token is not None
+        self.answer = nn.Linear(token_width, signature.out_channels, bias=False) if answers else None
         if self.answer is not None:
             nn.init.zeros_(self.answer.weight)  # silent before training
         self.gate_map = _build_gate_map(signature, config, token_width)

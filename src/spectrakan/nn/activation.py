@@ -19,8 +19,8 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tens
 def activate(name: str, field: Tensor) -> Tensor:
     """Apply a nonlinearity to a field that the caller gives away.
 
-    Gradients need the field as it was. Without them it is overwritten, for fresh memory for each layer costs more
-    than the arithmetic when one sample is inferred.
+    It is overwritten, for fresh memory for each layer costs more than the arithmetic, unless gradients need the field
+    as it was; a rectifier's result is enough for its gradient.
     """
     plain, in_place = ACTIVATIONS[name]
     keeps = (name != "relu" and torch.is_grad_enabled()) or torch.compiler.is_compiling()

@@ -4,8 +4,7 @@
     skip      v -> SE(K v) + W v + b          with a pointwise path, so that high frequencies get through
     residual  v -> v + FF(SE(K v))            with a pointwise feed-forward network
 
-Where a local path N is asked for (`neighbours`), N v is added to SE(K v). The nonlinearity between layers is the
-trunk's. Shapes: fields `(channel, batch, *space)`.
+The nonlinearity between layers is the trunk's. Shapes: fields `(channel, batch, *space)`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from spectrakan.nn.axis import Axis, AxisTransform
 from spectrakan.nn.embedding import added_pointwise, pointwise
 from spectrakan.nn.feed_forward import add_rectified
 from spectrakan.nn.joint_spectral import JointSpectral
-from spectrakan.nn.neighbours import Neighbours
 from spectrakan.nn.precision import unmixed
 from spectrakan.nn.products import analyse, synthesise
 from spectrakan.nn.spectral import AxialSpectral
@@ -58,8 +56,6 @@ class BlockSettings:
     """Hidden channels of a residual block's feed-forward network over `width`."""
     activation: str = "gelu"
     """Nonlinearity between layers, and of a residual block's feed-forward network."""
-    reach: float = 0.0
-    """Distance of the local path's neighbours as a share of the domain; 0: no local path."""
     sequential: bool = False
     """Whether the axes are transformed one after the other instead of summed."""
 
@@ -77,7 +73,6 @@ class Block(nn.Module):
             else None
         )
         self.joint = JointSpectral(width, choices.num_modes, choices.bases) if choices.mixing != "axial" else None
-        self.local = Neighbours(width, choices.reach) if choices.reach else None
         self.excitation = SqueezeExcite(width, start=choices.excitation_start) if choices.excitation else None
         self.pointwise = nn.Linear(width, width) if choices.kind == "skip" else None
         self.widen = nn.Linear(width, choices.factor * width) if choices.kind == "residual" else None
@@ -90,8 +85,6 @@ class Block(nn.Module):
             combined = self._axial_path(self.axial, field, axes, gate_factors)
         else:
             combined = self._any_path(field, axes, gate_factors)
-        if self.local is not None:
-            combined = self.local(combined, field, axes)
         if self.widen is None or self.narrow is None:
             return combined
         if self.activation_name == "relu":

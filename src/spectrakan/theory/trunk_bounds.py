@@ -1,6 +1,6 @@
 """How the trunk's features move with the input: values at the centre, and the set of Jacobians over the ball.
 
-Spectral layers, local paths, lifts, averages and interpolation are linear and pass without loss. What is bounded:
+Spectral layers, lifts, averages and interpolation are linear and pass without loss. What is bounded:
     nonlinearity        its slope over the interval that each cell and channel can meet,
     squeeze-excitation  y = a(mean k) k, a product of two signals, a behind ReLU and sigmoid,
     conditioned gates   row of coefficients times 1 + tanh(W t + b) / 2, a product likewise.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +19,6 @@ from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import Block
 from spectrakan.nn.embedding import pointwise, with_coordinates
 from spectrakan.nn.multiscale import Branch, MultiscaleTrunk, downsample, upsample
-from spectrakan.nn.neighbours import Neighbours
 from spectrakan.nn.spectral import AxialSpectral, ModeMixing
 from spectrakan.nn.squeeze_excite import SqueezeExcite
 from spectrakan.numerics.quadrature import cell_volumes
@@ -66,8 +64,6 @@ def block_signal(block: nn.Module, signal: Signal, axes: Sequence[Axis], gates: 
         return _with_pointwise(block, signal, spectral, scale, axes, gates)
     if scale is not None:
         spectral = spectral.scaled_by(scale, _channel_of(spectral))
-        if block.local is not None:
-            spectral = spectral + signal.mapped(_local_map(block.local, axes))
     if block.widen is None or block.narrow is None:
         return spectral
     return signal + spectral.dense(block.widen).activated(block.activation_name).dense(block.narrow)
@@ -85,11 +81,9 @@ def _with_pointwise(
     layer = block.pointwise
     if layer is None:
         raise TypeError("this block has no pointwise path")
-    if scale is None:
-        return spectral + signal.dense(layer)
-    if gates is not None or block.local is not None:
-        path = spectral.scaled_by(scale, _channel_of(spectral)) + signal.dense(layer)
-        return path if block.local is None else path + signal.mapped(_local_map(block.local, axes))
+    if gates is not None or scale is None:
+        path = spectral if scale is None else spectral.scaled_by(scale, _channel_of(spectral))
+        return path + signal.dense(layer)
     places = _channel_of(spectral)
     low, high = (end[places] for end in scale.interval())
     centre = (low + high).view(spectral.value.shape)[:, None] / 2
@@ -110,15 +104,9 @@ def _channel_of(signal: Signal) -> Tensor:
 
 
 def _spectral_map(block: Block, axes: Sequence[Axis]) -> Linear:
-    """The spectral operator with its own gates, and the local path where nothing scales one without the other."""
-    layers: list[Linear] = [partial(layer, axes=axes) for layer in (block.axial, block.joint) if layer is not None]
-    if block.local is not None and block.excitation is None:
-        layers.append(_local_map(block.local, axes))
-    return lambda field: torch.stack([layer(field) for layer in layers]).sum(0)
-
-
-def _local_map(local: Neighbours, axes: Sequence[Axis]) -> Linear:
-    return lambda field: local(torch.zeros_like(field), field, axes)
+    """The spectral operator with its own gates."""
+    layers = [layer for layer in (block.axial, block.joint) if layer is not None]
+    return lambda field: torch.stack([layer(field, axes) for layer in layers]).sum(0)
 
 
 def _spectral_signal(block: Block, signal: Signal, axes: Sequence[Axis], gates: Sequence[Signal] | None) -> Signal:
@@ -126,8 +114,6 @@ def _spectral_signal(block: Block, signal: Signal, axes: Sequence[Axis], gates: 
     if gates is None or axial is None:
         return signal.mapped(_spectral_map(block, axes))
     total = _gated_signal(axial, signal, axes, gates)
-    if block.local is not None and block.excitation is None:
-        total = total + signal.mapped(_local_map(block.local, axes))
     return total if joint is None else total + signal.mapped(lambda field: joint(field, axes))
 
 

@@ -86,7 +86,7 @@ def test_states_bring_their_own_size():
 def test_old_frames_are_trusted_as_far_as_they_foretell_the_next(turns, expected):
     """A field that goes on as it went, and one that turns back at every frame."""
     facts = sk.OperatorSignature(space_dims=1, history=3, in_channels=1, out_channels=1)
-    model = sk.build_model("spectrakan", facts, width=8)
+    model = sk.build_model("spectrakan", facts, width=8, coarse=True)
     start, step = torch.randn(2, 5, 1, 16, 1)
     frames = torch.cat([start + step * sum(turns**n for n in range(frame)) for frame in range(4)], dim=1)
     model.prepare([sk.Window(frames[:, :3], frames[:, 3:])])

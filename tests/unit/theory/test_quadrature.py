@@ -65,7 +65,14 @@ def random_model(boundary: tuple[str, ...], heads: int, **choices):
     facts = OperatorSignature(
         space_dims=len(boundary), history=1, in_channels=2, out_channels=2, num_params=0, boundary=boundary
     )
-    small = {"width": 6, "num_modes": 4, "num_layers": 2, "coarse_num_layers": 1, "attention_width": 4}
+    small = {
+        "width": 6,
+        "num_modes": 4,
+        "num_layers": 2,
+        "coarse": True,
+        "coarse_num_layers": 1,
+        "attention_width": 4,
+    }
     torch.manual_seed(0)
     model = build_model("spectrakan", facts, **small, num_heads=heads, **choices)
     if model.gml is not None:  # scores of some size, else all weights are nearly equal
