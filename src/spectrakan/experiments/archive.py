@@ -11,6 +11,7 @@ from typing import Any
 from spectrakan.config import as_mapping
 from spectrakan.experiments.cells import Cell, comparable, config_key, record_key, run_settings
 from spectrakan.experiments.ledger import Ledger
+from spectrakan.models.catalog import MODELS
 from spectrakan.runs import RunFolder, read_record, write_record
 from spectrakan.storage import write_text_atomically
 from spectrakan.training import RunSettings
@@ -76,13 +77,17 @@ class Archive:
         return str(json.loads(path.read_text())["problem"]) if path.is_file() else None
 
     def changed(self, cell: Cell) -> list[str]:
-        """Settings in which a finished cell differs from what it would be trained with now."""
+        """Settings in which a finished cell differs from what it would be trained with now.
+
+        A model's setting that is younger than the record counts as what it is where nobody asks for anything.
+        """
         record = self.record(cell)
         if record is None:
             return []
-        path = record["config"]["data"]["path"]
-        now = comparable(as_mapping(run_settings(cell, path)))
-        return _differences(record["config"], now)
+        before = record["config"]
+        now = comparable(as_mapping(run_settings(cell, before["data"]["path"])))
+        younger = as_mapping(MODELS[cell.model][1]())
+        return _differences({**before, "model": {**younger, **before["model"]}}, now)
 
     def _failure(self, cell: Cell) -> Path:
         return self.cache / "failures" / cell.scale / cell.table / f"{cell.name}.json"

@@ -67,7 +67,7 @@ _PAPER_TRUNK: dict[str, Any] = {
 _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
 _EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False, "coarse": False}
 _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
-    "num_modes": 16,
+    "num_modes": 20,
     "activation": "relu",
     "factor": 2,
     "memory_decay": 1.0,

@@ -69,7 +69,7 @@ class SpectraKANConfig(AMFNOConfig):
     fusion: Literal["readout", "sum"] = "readout"
     """Whether the readout gets features and global value side by side, or their sum f + A."""
     token_answers: bool = False
-    """Whether the token, if there is one, also adds to the answer directly, by a linear map, the same in all cells."""
+    """Whether the token, if there is one, adds to the answer directly too, by a linear map, the same in all cells."""
     gate_conditioning: Literal["none", "token"] = "none"
     """Whether the token also scales the spectral gates, which axial layers have and joint ones do not."""
 

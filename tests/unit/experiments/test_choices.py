@@ -47,6 +47,16 @@ def test_a_record_of_other_settings_is_told_apart(archive: Archive, keep):
     assert sort_out([wider], archive, refresh=True)[1] == [wider]
 
 
+def test_a_setting_younger_than_the_record_changes_it_only_where_it_is_asked_for(archive: Archive, keep):
+    cell = Cell("main", "smoke", "darcy2d", "spectrakan")
+    record = keep(cell, 0.1)
+    del record["config"]["model"]["coarser_cells"]
+    archive.keep(cell, record)
+    assert archive.changed(cell) == []
+    asked = Cell("main", "smoke", "darcy2d", "spectrakan", choices=("model.coarser_cells=refine",))
+    assert archive.changed(asked) == ["model.coarser_cells"]
+
+
 def test_persistence_needs_time(archive: Archive):
     steady, evolving = ([cell.model for cell in main.first_seeds(archive, case)] for case in ("darcy2d", "droplet2d"))
     assert "persistence" not in steady
