@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from spectrakan.cli.bench import bench
 from spectrakan.cli.certify import certify
 from spectrakan.cli.check import check
 from spectrakan.cli.compare import compare
@@ -38,6 +39,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "reproduce": reproduce,
     "report": report,
     "certify": certify,
+    "bench": bench,
     "demo": demo,
 }
 """Every command by name; its function's signature is its arguments, its docstring its help."""
