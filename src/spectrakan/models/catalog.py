@@ -71,7 +71,6 @@ _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "activation": "relu",
     "factor": 2,
     "memory_decay": 1.0,
-    "coarser_cells": "refine",
 }
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -109,8 +108,7 @@ def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) 
 
     A step in time is a small change, which residual blocks begin with; a steady map is none. Where fields evolve, a
     wider fine branch serves better than a coarse one for the same time. On one axis more modes are cheap, joint modes
-    are the same as axial ones, and the token answers directly what all cells share; over several axes cells coarser
-    than those of training are cut into them.
+    are the same as axial ones, and the token answers directly what all cells share.
     """
     if name not in {"spectrakan", "amfno"} or variant != "default":
         return VARIANTS.get(name, {}).get(variant, {})

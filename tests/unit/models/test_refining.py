@@ -15,7 +15,7 @@ FACTS = OperatorSignature(space_dims=2, history=2, in_channels=1, out_channels=1
 @pytest.fixture
 def trained(generator):
     """A model that has seen 16 x 16 cells; small random weights stand for training."""
-    model = build_model("spectrakan", FACTS, width=4, num_modes=4, num_layers=2)
+    model = build_model("spectrakan", FACTS, width=4, num_modes=4, num_layers=2, coarser_cells="refine")
     values = torch.randn(3, 3, 16, 16, 1, generator=generator)
     model.prepare([Window(values[:, :2], values[:, 2:])])
     return model.eval()
@@ -59,12 +59,10 @@ def test_saved_models_remember_their_cells(trained, tmp_path, generator):
     assert torch.equal(from_pretrained(tmp_path / "model")(coarse), trained(coarse))
 
 
-def test_the_paper_and_models_before_training_take_cells_as_they_come(generator):
-    axes = None
-    for variant in ("default", "paper"):
-        model = build_model("spectrakan", FACTS, variant=variant, width=4, num_modes=4, num_layers=2)
-        axes = model.axes(_field((8, 8), generator), None)
-        assert model.splits(axes) == [0, 0]
+@pytest.mark.parametrize("choices", [{}, {"variant": "paper"}, {"coarser_cells": "refine"}])
+def test_models_take_cells_as_they_come_unless_asked_and_trained(choices, generator):
+    model = build_model("spectrakan", FACTS, width=4, num_modes=4, num_layers=2, **choices)
+    assert model.splits(model.axes(_field((8, 8), generator), None)) == [0, 0]
 
 
 def test_training_on_coarser_cells_goes_through_both_maps(trained, generator):
