@@ -1,7 +1,7 @@
 """The size of every competitor, with the reason for it.
 
 SpectraKAN has as many channels as fit into 1.5 times the training seconds of FNO: 40 in 1D, in 2D 32 where fields
-evolve and 24 for steady maps; about 0.35, 0.3 and 0.7 million weights. A baseline has its published size where that
+evolve and 24 for steady maps; about 0.35, 0.37 and 0.7 million weights. A baseline has its published size where that
 is near, or is brought near that number as far as a step of at most about two to three times SpectraKAN's allows.
 """
 
