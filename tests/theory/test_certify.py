@@ -51,6 +51,8 @@ def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, **choices) ->
             torch.nn.init.normal_(model.gate_map.map.weight, std=0.5)
         if model.answer is not None:
             torch.nn.init.normal_(model.answer.weight)
+        if model.answer_gates is not None:
+            torch.nn.init.uniform_(model.answer_gates.gate)
     return model
 
 
@@ -90,6 +92,8 @@ VARIANTS = [
     {"token_answers": True},
     {"token_answers": True, "pool": "center+mean+std", "fusion": "sum"},
     {"block": "residual", "excitation": False, "activation": "relu"},
+    {"answer_error": 0.1},
+    {"answer_error": 0.1, "token_answers": True, "predict": "direct"},
 ]
 
 

@@ -17,6 +17,7 @@ ABLATION = VariantsTable(
         "no_coarse": Variant("no coarse branch", {"model.coarse": False}),
         "no_gates": Variant("no spectral gates", {"model.gates": False, "model.gate_conditioning": "none"}),
         "no_excitation": Variant("no squeeze-excitation", {"model.excitation": False}),
+        "no_answer_gates": Variant("no gates on the answer", {"model.answer_error": 0.0}),
         "periodic": Variant("periodic basis", {"model.basis": "fourier"}),
         "direct": Variant("no mean field: predicts the pressure itself", {"model.predict": "direct"}),
         "fno_departure": Variant("FNO with the mean field", {"model.predict": "departure"}, model="fno"),

@@ -13,7 +13,7 @@ from spectrakan.errors import ConfigError, nearest
 
 TRAIN_SEED = 0
 """Seed of all samples for training and validation."""
-TEST_SEED = 873_485_354
+TEST_SEED = 121_301_813
 """Seed of the final test samples, used for nothing else; a case may have one of its own."""
 
 
@@ -82,7 +82,7 @@ SMALL_CASES = {
         training={"epochs": 4, "batch_size": 32, "mode": "autoregressive", "horizon": 2, "curriculum": 0.5},
     ),
     "darcy2d": Case(
-        task="darcy2d", num_samples=1000, test_samples=200, resolution=64, test_seed=904_417_238,
+        task="darcy2d", num_samples=1000, test_samples=200, resolution=64,
         training={"epochs": 3, "batch_size": 4, "mode": "one_step", "horizon": 1},
     ),
     "shallow_water2d": Case(

@@ -17,6 +17,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.models.refining import RefiningOperator
+from spectrakan.nn.answer_gates import AnswerGates
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing
 from spectrakan.nn.embedding import channels_first, channels_last
@@ -80,6 +81,9 @@ class AMFNOConfig:
     correlation of one increment with the next in the training data."""
     coarser_cells: Literal["direct", "refine"] = "direct"
     """Whether cells coarser than those of training are taken as they come, or cut into those of training first."""
+    answer_error: Annotated[float, Field(ge=0)] = 0.0
+    """Relative error that an answer is expected to have in every mode (e): wavelengths in which training answers are
+    smaller are left out, smoothly (`nn/answer_gates`); 0: all stay."""
     readout_width: Count = 64
     """Hidden channels of the pointwise readout."""
     predict: Predict = "auto"
@@ -99,17 +103,20 @@ class AMFNO(RefiningOperator):
         )
         self.trunk = build_trunk(signature, config)
         self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
+        self.answer_gates = build_answer_gates(signature, config)
 
     def prepare(self, windows: Iterable[Window]) -> None:
         """What every operator prepares, and the trust in old frames."""
         windows = list(windows)
         super().prepare(windows)
         fit_memory(self, self.trunk, self.config, windows)
+        fit_answer_gates(self, self.answer_gates, windows)
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The trunk's features, read out cell by cell; parameters join as constant channels."""
         features = self.trunk(with_params(channels_first(history), params), axes)
-        return channels_last(self.readout(features, None))
+        answer = self.readout(features, None)
+        return channels_last(answer if self.answer_gates is None else self.answer_gates(answer, axes))
 
 
 def prediction_of(signature: OperatorSignature, config: AMFNOConfig) -> Predict:
@@ -154,6 +161,26 @@ def fit_memory(model: Operator, trunk: MultiscaleTrunk, config: AMFNOConfig, win
     for branch in (trunk.fine, trunk.coarse):
         if branch is not None:
             branch.lift.trust.copy_(torch.tensor(trust))
+
+
+def build_answer_gates(signature: OperatorSignature, config: AMFNOConfig) -> AnswerGates | None:
+    """Gates of the answer's modes, as far as the fine branch has modes; an unknown edge is open."""
+    if not config.answer_error:
+        return None
+    boundary = signature.boundary or ("outflow",) * signature.space_dims
+    return AnswerGates(signature.out_channels, config.num_modes, boundary, config.answer_error)
+
+
+def fit_answer_gates(model: Operator, gates: AnswerGates | None, windows: Sequence[Window]) -> None:
+    """Begin with gates that let the answers of the training data through."""
+    if gates is None or not windows:
+        return
+    gates.fit(
+        (channels_first(model.wanted(window)[:, step, None] / model.increment_scale), axes)
+        for window in windows
+        for axes in [model.axes(window.inputs, window.grid)]
+        for step in range(window.targets.shape[1])
+    )
 
 
 def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSettings:

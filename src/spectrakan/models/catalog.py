@@ -61,11 +61,13 @@ _PAPER_TRUNK: dict[str, Any] = {
     "coarse_mixing": "axial",
     "memory_decay": 1.0,
     "coarser_cells": "direct",
+    "answer_error": 0.0,
     "predict": "direct",
 }
 
 _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
-_EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False, "coarse": False}
+_STEADY: dict[str, Any] = {"answer_error": 0.1}
+_EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False, "coarse": False, "answer_error": 0.01}
 _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "num_modes": 20,
     "activation": "relu",
@@ -108,12 +110,13 @@ def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) 
 
     A step in time is a small change, which residual blocks begin with; a steady map is none. Where fields evolve, a
     wider fine branch serves better than a coarse one for the same time. On one axis more modes are cheap, joint modes
-    are the same as axial ones, and the token answers directly what all cells share.
+    are the same as axial ones, and the token answers directly what all cells share. A step in time comes nearer to
+    the truth than a steady answer, and its gates are told so.
     """
     if name not in {"spectrakan", "amfno"} or variant != "default":
         return VARIANTS.get(name, {}).get(variant, {})
     if not evolves:
-        return _ONE_AXIS if space_dims == 1 else {}
+        return _STEADY | (_ONE_AXIS if space_dims == 1 else {})
     has_token = name == "spectrakan"
     if space_dims == 1:
         return _ONE_AXIS | _EVOLVING | {"factor": 1} | ({"token_answers": True} if has_token else {})

@@ -102,16 +102,19 @@ class Operator(nn.Module):
         self.fit_mean_field(windows)
         squares, count = torch.zeros_like(self.increment_scale, dtype=torch.float64), 0
         for window in windows:
-            targets = self.output_units.normalize(window.targets)
-            if self.usual is None:
-                last = self.output_units.normalize(window.inputs[:, -1:])
-                steps = torch.cat([last, targets], dim=1).diff(dim=1).double()
-            else:
-                steps = (targets - self.usual(self.axes(window.inputs, window.grid))).double()
-            squares += steps.square().flatten(0, -2).sum(0).to(squares)
-            count += steps[..., 0].numel()
+            answers = self.wanted(window).double()
+            squares += answers.square().flatten(0, -2).sum(0).to(squares)
+            count += answers[..., 0].numel()
         if count:
             self.increment_scale.copy_((squares / count).sqrt().clamp_min(1e-8))
+
+    def wanted(self, window: Window) -> Tensor:
+        """What the network would have to answer, before `increment_scale`: `(B, steps, *space, out)`."""
+        targets = self.output_units.normalize(window.targets)
+        if self.increments:
+            last = self.output_units.normalize(window.inputs[:, -1:])
+            return torch.cat([last, targets], dim=1).diff(dim=1)
+        return targets if self.usual is None else targets - self.usual(self.axes(window.inputs, window.grid))
 
     def fit_mean_field(self, windows: Sequence[Window]) -> None:
         """Keep the mean of all targets, which must lie on one grid; nothing where it is not needed."""

@@ -47,9 +47,12 @@ class ModeMixing(nn.Module):
 
     def matrices(self, modes: int) -> Tensor:
         """gamma(k) W(k) of the first modes as real matrices that act on columns, `(modes, parts out, parts in)`."""
-        weight = self.weight[:modes]
+        # Slices have a price in the gradient; a traced program must not compare sizes.
+        whole = not torch.compiler.is_compiling() and modes == self.weight.shape[0]
+        weight = self.weight if whole else self.weight[:modes]
         if self.gate is not None:
-            weight = weight * self.gate[:modes].view(-1, *[1] * (weight.ndim - 1))
+            gate = self.gate if whole else self.gate[:modes]
+            weight = weight * gate.view(-1, *[1] * (weight.ndim - 1))
         if not self.complex:
             return weight.transpose(1, 2)
         real, imaginary = weight.transpose(1, 2).unbind(-1)

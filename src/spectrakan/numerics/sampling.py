@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -48,6 +50,9 @@ def transfer_matrix(
 def along_axis(matrix: Float[Tensor, "m n"], values: Tensor, axis: int) -> Tensor:
     """Multiply one axis of an array by a matrix: `(..., n, ...)` -> `(..., m, ...)`."""
     lead, trail = values.shape[:axis], values.shape[axis + 1 :]
-    flat = values.reshape(lead.numel(), values.shape[axis], trail.numel())
-    product: Tensor = torch.matmul(matrix, flat)
+    if not trail:  # one product, not one for each line
+        lines: Tensor = values.reshape(-1, values.shape[axis]) @ matrix.T
+        return lines.view(*lead, matrix.shape[0])
+    flat = values.reshape(math.prod(lead), values.shape[axis], -1)
+    product: Tensor = torch.bmm(matrix.expand(flat.shape[0], *matrix.shape), flat)
     return product.view(*lead, matrix.shape[0], *trail)

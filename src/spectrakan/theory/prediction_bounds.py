@@ -1,21 +1,24 @@
 """How the prediction moves: the readout's hidden units meet features and modulation in every cell.
 
-    p(y) = [last frame +] scale (W_2 gelu(h(y)) + b_2 [+ G t]),     h(y) = W_1 f(y) + B A + b_1
+    p(y) = [last frame +] scale G (W_2 gelu(h(y)) + b_2 [+ H t]),     h(y) = W_1 f(y) + B A + b_1
 
-Per output cell the Jacobian's row sums are bounded, which is the norm from sup to sup:
-    |W_2 s J_h + last + G J_t| row sums  +  |W_2 s| (what varies in h)  +  |W_2| d (reach of h)  +  (what varies in
-    G t),     gelu'(h) in s +- d.
+with G the gates on the answer's modes, if there are any. Per output cell the Jacobian's row sums are bounded, which
+is the norm from sup to sup:
+    |G (W_2 s J_h + H J_t) + last| row sums  +  |G| (|W_2 s| (what varies in h)  +  |W_2| d (reach of h)  +  (what
+    varies in H t)),     gelu'(h) in s +- d.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from spectrakan.models.spectrakan import SpectraKAN
+from spectrakan.nn.answer_gates import AnswerGates
+from spectrakan.nn.axis import Axis
 from spectrakan.theory.attention_bounds import cell_blocks
 from spectrakan.theory.signal import Signal
 from spectrakan.theory.slopes import slope_range
@@ -36,7 +39,23 @@ class _Hidden:
         return self.middle.abs().sum(-1) + self.varies
 
 
-def prediction_rate(model: SpectraKAN, token: Signal, features: Signal, value: Tensor, modulation: Tangent) -> Tensor:
+@dataclass(frozen=True)
+class _Answer:
+    """Answers of some cells: `middle` `(out, cells, inputs)`, what varies `(out, cells)`."""
+
+    cells: slice
+    middle: Tensor
+    varies: Tensor
+
+
+def prediction_rate(
+    model: SpectraKAN,
+    token: Signal,
+    features: Signal,
+    value: Tensor,
+    modulation: Tangent,
+    axes: Sequence[Axis],
+) -> Tensor:
     """Sup over cells and fields of the prediction's rate in the sup norm, at unit scale; A's value `(values,)`."""
     local, out = model.readout.local, model.readout.out
     spreading = _spreading(model)
@@ -47,19 +66,40 @@ def prediction_rate(model: SpectraKAN, token: Signal, features: Signal, value: T
     slope, half = (low + high) / 2, (high - low) / 2
     scale = model.increment_scale[:, None]
     said = None if model.answer is None else token.tangent.times(scale * model.answer.weight)
-    rates = []
+    gates = None if model.answer_gates is None else _gate_matrices(model.answer_gates, features, axes)
+    answers = []
     for part in _hidden(model, features, modulation, spreading):
         weight = scale[..., None] * out.weight[..., None] * slope[:, part.cells]
         middle = torch.einsum("ohy,hyn->oyn", weight, part.middle)
-        if model.increments:
-            _add_last_frame(middle, part.cells, model)
         varies = torch.einsum("ohy,hy->oy", weight.abs(), part.varies)
         if said is not None:
             middle = middle + said.middle[:, None]
             varies = varies if said.box is None else varies + said.box[:, None]
         bent = scale * (out.weight.abs() @ (half[:, part.cells] * part.reach()))
-        rates.append((middle.abs().sum(-1) + varies + bent).amax())
+        answers.append(_Answer(part.cells, middle, varies + bent))
+    if gates is not None:
+        answers = [_gated(answers, gates)]
+    rates = []
+    for answer in answers:
+        if model.increments:
+            _add_last_frame(answer.middle, answer.cells, model)
+        rates.append((answer.middle.abs().sum(-1) + answer.varies).amax())
     return torch.stack(rates).amax()
+
+
+def _gate_matrices(gates: AnswerGates, features: Signal, axes: Sequence[Axis]) -> Tensor:
+    """What the gates make of every cell's answer, `(out, from, to)`."""
+    space = features.value.shape[1:]
+    cells = torch.eye(space.numel(), dtype=features.value.dtype).view(1, -1, *space)
+    through: Tensor = gates(cells.expand(gates.num_fields, -1, *space), axes)
+    return through.flatten(2)
+
+
+def _gated(answers: Sequence[_Answer], gates: Tensor) -> _Answer:
+    """All cells' answers behind the gates, which mix them."""
+    middle = torch.einsum("fjy,fjn->fyn", gates, torch.cat([part.middle for part in answers], dim=1))
+    varies = torch.einsum("fjy,fj->fy", gates.abs(), torch.cat([part.varies for part in answers], dim=1))
+    return _Answer(slice(0, middle.shape[1]), middle, varies)
 
 
 def _spreading(model: SpectraKAN) -> Tensor:

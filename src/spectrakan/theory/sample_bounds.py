@@ -119,7 +119,7 @@ def _bound_in(
     value = model._value(token.value[None], features.value[:, None], axes)
     if value is None:
         raise TypeError("a model with a token has a modulation")
-    prediction = prediction_rate(model, token, features, value[0], modulation)
+    prediction = prediction_rate(model, token, features, value[0], modulation, axes)
     return torch.stack([token.tangent.bound(), bound, prediction]), heads
 
 

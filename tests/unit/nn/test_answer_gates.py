@@ -1,0 +1,120 @@
+"""Gates on the answer's modes: waves pass as their gate says, noise and what training never saw do not."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+import spectrakan as sk
+from spectrakan.fields import Window
+from spectrakan.nn.answer_gates import AnswerGates
+from spectrakan.nn.axis import uniform_axis
+
+WAVES = {
+    "periodic": lambda k, x: torch.cos(2 * math.pi * k * x + 0.3),
+    "wall": lambda k, x: torch.cos(math.pi * k * x),
+    "dirichlet": lambda k, x: torch.sin(math.pi * (k + 1) * x),
+}
+HALF_CYCLES = {"periodic": lambda k: 2 * k, "wall": lambda k: k, "dirichlet": lambda k: k + 1}
+EDGES = [("periodic",), ("wall",), ("dirichlet",), ("periodic",) * 2, ("dirichlet",) * 2, ("wall", "periodic")]
+
+
+def axes_for(boundary: tuple[str, ...], cells: int) -> list:
+    return [uniform_axis(cells, kind == "periodic") for kind in boundary]
+
+
+def wave(boundary: tuple[str, ...], orders: tuple[int, ...], cells: int) -> torch.Tensor:
+    """A product of waves, `(1, 1, *space)`."""
+    field = torch.ones((), dtype=torch.float64)
+    for kind, order in zip(boundary, orders, strict=True):
+        centres = (torch.arange(cells, dtype=torch.float64) + 0.5) / cells
+        field = field[..., None] * WAVES[kind](order, centres)
+    return field[None, None]
+
+
+def random_gates(boundary: tuple[str, ...], num_modes: int, generator: torch.Generator) -> AnswerGates:
+    gates = AnswerGates(1, num_modes, boundary, 0.1).double()
+    gates.gate.copy_(torch.rand(gates.gate.shape, generator=generator))
+    return gates
+
+
+@pytest.mark.parametrize("boundary", EDGES, ids="-".join)
+def test_every_wave_passes_by_the_gate_of_its_length_on_every_grid(boundary, generator):
+    gates = random_gates(boundary, 4, generator)
+    step = 2 if set(boundary) == {"periodic"} else 1
+    first = math.sqrt(sum((HALF_CYCLES[kind](0) / step) ** 2 for kind in boundary))
+    beyond = [4 if kind == "periodic" else 8 for kind in boundary]  # orders without a gate of their own
+    for orders in itertools.product(range(10), repeat=len(boundary)):
+        length = math.sqrt(sum((HALF_CYCLES[kind](k) / step) ** 2 for kind, k in zip(boundary, orders, strict=True)))
+        far = any(order >= limit for order, limit in zip(orders, beyond, strict=True))
+        place = -1 if far else min(round(length - first), gates.gate.shape[1] - 1)
+        for cells in (24, 40):
+            field = wave(boundary, orders, cells)
+            passed = gates(field, axes_for(boundary, cells))
+            assert (passed - gates.gate[0, place] * field).abs().max() < 1e-12, orders
+
+
+@pytest.mark.parametrize("boundary", EDGES, ids="-".join)
+def test_open_gates_change_nothing_not_even_by_rounding(boundary, generator):
+    field = torch.randn(2, 3, *[13] * len(boundary), generator=generator)
+    assert torch.equal(AnswerGates(2, 4, boundary, 0.1)(field, axes_for(boundary, 13)), field)
+
+
+@pytest.mark.parametrize("boundary", EDGES, ids="-".join)
+def test_noise_as_large_as_the_answer_has_a_flat_spectrum(boundary, generator):
+    gates = AnswerGates(2, 4, boundary, expected_error=1.0)
+    axes = axes_for(boundary, 20)
+    gates.fit((torch.randn(2, 500, *[20] * len(boundary), generator=generator), axes) for _ in range(4))
+    assert (gates.gate - 0.5).abs().max() < 0.05
+    gates.expected_error = 0.1
+    gates.fit((torch.randn(2, 500, *[20] * len(boundary), generator=generator), axes) for _ in range(4))
+    assert (gates.gate - 1 / 1.01).abs().max() < 0.005
+
+
+def test_gates_are_wieners_answer_to_noise(generator):
+    """Of all factors by length, the fitted ones bring a noisy answer nearest to the true one."""
+    boundary, axes = ("periodic",), axes_for(("periodic",), 64)
+    size = torch.tensor([3.0, 1.0, 0.3, 0.1, 0.03])
+    true = sum(
+        size[k] * torch.randn(1, 4000, 1, generator=generator) * wave(boundary, (k,), 64).float() for k in range(5)
+    )
+    true = true / true.square().mean().sqrt()
+    noisy = true + 0.5 * torch.randn(true.shape, generator=generator)
+    gates = AnswerGates(1, 6, boundary, expected_error=0.5)
+    gates.fit([(true, axes)])
+    best = (gates(noisy, axes) - true).square().mean()
+    assert best < 0.1 * (noisy - true).square().mean()
+    for place in range(5):
+        for factor in (0.8, 1.2):
+            other = AnswerGates(1, 6, boundary, expected_error=0.5)
+            other.gate.copy_(gates.gate)
+            other.gate[0, place] *= factor
+            assert (other(noisy, axes) - true).square().mean() > best - 1e-6
+
+
+def test_what_training_never_changes_stays(generator):
+    """Where the mean of a field never moved, no network can move it, trained or not."""
+    facts = sk.OperatorSignature(space_dims=2, history=2, in_channels=1, out_channels=1, boundary=("wall", "wall"))
+    frames = torch.randn(16, 5, 12, 12, 1, generator=generator)
+    frames = frames - frames.mean((2, 3), keepdim=True)
+    window = Window(frames[:, :2], frames[:, 2:], None, None)
+    moved = {}
+    for error in (0.0, 0.1):
+        model = sk.build_model("spectrakan", facts, width=8, num_modes=4, answer_error=error)
+        model.prepare([window])
+        with torch.no_grad():
+            moved[error] = float((model(frames[:, :2]) - frames[:, 1]).mean((1, 2)).abs().max())
+    assert moved[0.1] < 1e-6 < 1e-3 < moved[0.0]
+
+
+def test_gates_are_kept_with_the_model(tmp_path, generator):
+    facts = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1, boundary=("periodic",))
+    model = sk.build_model("amfno", facts, width=4, num_modes=4, answer_error=0.1).eval()
+    frames = torch.randn(8, 3, 16, 1, generator=generator).cumsum(2)
+    model.prepare([Window(frames[:, :1], frames[:, 1:], None, None)])
+    assert model.answer_gates.gate.min() < 0.999
+    model.save_pretrained(tmp_path / "model")
+    assert torch.equal(sk.from_pretrained(tmp_path / "model")(frames[:, :1]), model(frames[:, :1]))
