@@ -34,6 +34,8 @@ BASIS_OF_BOUNDARY: dict[str, Basis] = {
     "dirichlet": "extended",
 }
 UNKNOWN_BOUNDARY_BASIS: Basis = "fourier"
+EDGED = {"wall", "dirichlet"}
+"""Boundaries that make places along an axis differ."""
 LEAST_DECAY = 0.3
 """Trust that a frame has at least in what came before it; found on validation data of compressible flow."""
 
@@ -79,6 +81,9 @@ class AMFNOConfig:
     memory_decay: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = "auto"
     """How much less the lift trusts a frame than the one after it, before training (q); 1 in the paper. "auto" is the
     correlation of one increment with the next in the training data."""
+    coordinates: Literal["all", "edged"] = "all"
+    """Axes along which the lift sees where cells are: `all`, or those with walls or held edges, for elsewhere the
+    equations are the same in all places."""
     coarser_cells: Literal["direct", "refine"] = "direct"
     """Whether cells coarser than those of training are taken as they come, or cut into those of training first."""
     answer_error: Annotated[float, Field(ge=0)] = 0.0
@@ -128,15 +133,22 @@ def prediction_of(signature: OperatorSignature, config: AMFNOConfig) -> Predict:
 
 def build_trunk(signature: OperatorSignature, config: AMFNOConfig) -> MultiscaleTrunk:
     """The trunk that a config asks for, fitting the signature."""
-    others = signature.num_params + signature.space_dims
+    located = located_axes(signature, config)
     decay = 1.0 if isinstance(config.memory_decay, str) else config.memory_decay
-    trust = trust_by_age(signature.history, signature.in_channels, others, decay)
+    trust = trust_by_age(signature.history, signature.in_channels, signature.num_params + len(located), decay)
     fine, coarse = fine_settings(signature, config), coarse_settings(signature, config)
     return MultiscaleTrunk(
-        Branch(trust, config.num_layers, fine),
-        Branch(trust, config.coarse_num_layers, coarse) if config.coarse else None,
+        Branch(trust, config.num_layers, fine, located),
+        Branch(trust, config.coarse_num_layers, coarse, located) if config.coarse else None,
         config.stride,
     )
+
+
+def located_axes(signature: OperatorSignature, config: AMFNOConfig) -> tuple[int, ...]:
+    """Axes whose coordinates the lift sees; an axis of unknown boundary counts as edged."""
+    boundary = signature.boundary or ("wall",) * signature.space_dims
+    everywhere = config.coordinates == "all"
+    return tuple(place for place, kind in enumerate(boundary) if everywhere or kind in EDGED)
 
 
 @torch.no_grad()
@@ -157,7 +169,8 @@ def fit_memory(model: Operator, trunk: MultiscaleTrunk, config: AMFNOConfig, win
         moments += torch.stack([pair.flatten(0, -2).sum(0) for pair in pairs]).to(moments)
     correlation = moments[0] / (moments[1] * moments[2]).sqrt().clamp_min(1e-300)
     decay = float(correlation.mean().clamp(LEAST_DECAY, 1.0))
-    trust = trust_by_age(facts.history, facts.in_channels, facts.num_params + facts.space_dims, decay)
+    others = facts.num_params + len(trunk.fine.located)
+    trust = trust_by_age(facts.history, facts.in_channels, others, decay)
     for branch in (trunk.fine, trunk.coarse):
         if branch is not None:
             branch.lift.trust.copy_(torch.tensor(trust))

@@ -60,6 +60,7 @@ _PAPER_TRUNK: dict[str, Any] = {
     "mixing": "axial",
     "coarse_mixing": "axial",
     "memory_decay": 1.0,
+    "coordinates": "all",
     "coarser_cells": "direct",
     "answer_error": 0.0,
     "predict": "direct",
@@ -67,7 +68,13 @@ _PAPER_TRUNK: dict[str, Any] = {
 
 _ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
 _STEADY: dict[str, Any] = {"answer_error": 0.1}
-_EVOLVING: dict[str, Any] = {"block": "residual", "excitation": False, "coarse": False, "answer_error": 0.01}
+_EVOLVING: dict[str, Any] = {
+    "block": "residual",
+    "excitation": False,
+    "coarse": False,
+    "coordinates": "edged",
+    "answer_error": 0.01,
+}
 _SEVERAL_AXES_EVOLVING: dict[str, Any] = {
     "num_modes": 20,
     "activation": "relu",

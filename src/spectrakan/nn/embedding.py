@@ -24,14 +24,14 @@ def channels_last(field: Float[Tensor, "field batch *space"]) -> Float[Tensor, "
     return field.movedim(0, -1)
 
 
-def with_coordinates(field: Tensor, axes: Sequence[Axis]) -> Tensor:
-    """Append the cell centres in [0, 1], one channel an axis."""
+def with_coordinates(field: Tensor, axes: Sequence[Axis], along: Sequence[int] | None = None) -> Tensor:
+    """Append the cell centres in [0, 1], one channel an axis; of all axes, or `along` some of them."""
     space = field.shape[2:]
     channels = [field]
-    for place, axis in enumerate(axes):
+    for place in range(len(axes)) if along is None else along:
         view = [1] * (field.ndim - 2)
         view[place] = space[place]
-        centres = axis.centres.to(field.dtype).to(field.device).view(1, 1, *view)
+        centres = axes[place].centres.to(field.dtype).to(field.device).view(1, 1, *view)
         channels.append(centres.expand(1, field.shape[1], *space))
     return torch.cat(channels)
 

@@ -22,10 +22,16 @@ from spectrakan.numerics.resample import block_mean, interpolation_matrix, overl
 
 
 class Branch(nn.Module):
-    """Lift the input with its coordinates, then blocks with a nonlinearity between them, none after the last."""
+    """Lift the input with its coordinates, then blocks with a nonlinearity between them, none after the last.
 
-    def __init__(self, trust: Sequence[float], num_layers: int, choices: BlockSettings) -> None:
+    `located` are the axes whose coordinates the lift sees.
+    """
+
+    def __init__(
+        self, trust: Sequence[float], num_layers: int, choices: BlockSettings, located: Sequence[int]
+    ) -> None:
         super().__init__()
+        self.located = tuple(located)
         self.activation_name, self.between = choices.activation, choices.kind != "residual"
         self.lift = Lift(trust, choices.width)
         self.blocks = nn.ModuleList(Block(choices) for _ in range(num_layers))
@@ -34,7 +40,7 @@ class Branch(nn.Module):
         self, field: Tensor, axes: Sequence[Axis], gate_factors: Sequence[Sequence[Tensor]] | None = None
     ) -> Tensor:
         """`(channels, batch, *space)` -> `(width, batch, *space)`; `gate_factors[layer][axis]` `(batch, modes)`."""
-        features = pointwise(self.lift.weight, self.lift.bias, with_coordinates(field, axes))
+        features = pointwise(self.lift.weight, self.lift.bias, with_coordinates(field, axes, self.located))
         for number, block in enumerate(self.blocks):
             if number and self.between:
                 features = activate(self.activation_name, features)

@@ -45,7 +45,8 @@ def branch_signal(branch: Branch, field: Signal, axes: Sequence[Axis], gates: Ga
     """Features of one branch."""
     channels = field.value.shape[0]
     fields_part = branch.lift.weight[:, :channels]
-    lifted = pointwise(branch.lift.weight, branch.lift.bias, with_coordinates(field.value[:, None], axes))
+    placed = with_coordinates(field.value[:, None], axes, branch.located)
+    lifted = pointwise(branch.lift.weight, branch.lift.bias, placed)
     signal = replace(field, value=lifted[:, 0], tangent=field.tangent.pointwise(fields_part))
     for number, block in enumerate(branch.blocks):
         if number and branch.between:

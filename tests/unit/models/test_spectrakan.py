@@ -245,3 +245,33 @@ def test_a_token_that_answers_is_silent_at_first_and_then_adds_the_same_in_all_c
     assert (moved - said[:, None]).abs().max() < 1e-5
     assert said.abs().min() > 1e-4
     assert sk.build_model("spectrakan", facts, token="none", token_answers=True).answer is None
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_without_edges_an_evolving_field_may_lie_anywhere(dims, generator):
+    facts = sk.OperatorSignature(
+        space_dims=dims, history=2, in_channels=1, out_channels=1, boundary=("periodic",) * dims
+    )
+    field = torch.randn(2, 2, *[16] * dims, 1, generator=generator, dtype=torch.float64)
+    shifts, places = (5, -3)[:dims], tuple(range(1, dims + 1))
+    moved = {}
+    for coordinates in ("edged", "all"):
+        model = sk.build_model(
+            "spectrakan", facts, width=8, num_modes=4, pool="mean", coordinates=coordinates
+        ).double()
+        with torch.no_grad():
+            there = model(field.roll(shifts, tuple(place + 1 for place in places)))
+            moved[coordinates] = float((there - model(field).roll(shifts, places)).abs().max())
+    assert moved["edged"] < 1e-12 < 1e-4 < moved["all"]
+
+
+def test_only_walls_and_held_edges_make_places_differ():
+    boundary = ("wall", "periodic", "dirichlet")
+    facts = sk.OperatorSignature(space_dims=3, history=1, in_channels=1, out_channels=1, boundary=boundary)
+    built_with = {
+        choice: sk.build_model("spectrakan", facts, width=4, num_modes=2, coordinates=choice).trunk.fine
+        for choice in ("edged", "all")
+    }
+    assert built_with["edged"].located == (0, 2)
+    assert built_with["all"].located == (0, 1, 2)
+    assert built_with["edged"].lift.free.shape[1] == 3
