@@ -21,6 +21,11 @@ ABLATION = VariantsTable(
         "periodic": Variant("periodic basis", {"model.basis": "fourier"}),
         "direct": Variant("no mean field: predicts the pressure itself", {"model.predict": "direct"}),
         "fno_departure": Variant("FNO with the mean field", {"model.predict": "departure"}, model="fno"),
+        "ffno_gates": Variant(
+            "F-FNO with the mean field and gates on the answer",
+            {"model.predict": "departure", "model.answer_error": 0.1},
+            model="ffno",
+        ),
         "default": Variant("SpectraKAN", {}, "spectrakan"),
     },
 )

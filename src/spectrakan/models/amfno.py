@@ -17,7 +17,6 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator, Predict
 from spectrakan.models.refining import RefiningOperator
-from spectrakan.nn.answer_gates import AnswerGates
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing
 from spectrakan.nn.embedding import channels_first, channels_last
@@ -104,24 +103,26 @@ class AMFNO(RefiningOperator):
 
     def __init__(self, signature: OperatorSignature, config: AMFNOConfig) -> None:
         super().__init__(
-            signature, config, predict=prediction_of(signature, config), refines=config.coarser_cells == "refine"
+            signature,
+            config,
+            predict=prediction_of(signature, config),
+            refines=config.coarser_cells == "refine",
+            answer_error=config.answer_error,
+            gate_modes=config.num_modes,
         )
         self.trunk = build_trunk(signature, config)
         self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
-        self.answer_gates = build_answer_gates(signature, config)
 
     def prepare(self, windows: Iterable[Window]) -> None:
         """What every operator prepares, and the trust in old frames."""
         windows = list(windows)
         super().prepare(windows)
         fit_memory(self, self.trunk, self.config, windows)
-        fit_answer_gates(self, self.answer_gates, windows)
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The trunk's features, read out cell by cell; parameters join as constant channels."""
         features = self.trunk(with_params(channels_first(history), params), axes)
-        answer = self.readout(features, None)
-        return channels_last(answer if self.answer_gates is None else self.answer_gates(answer, axes))
+        return channels_last(self.readout(features, None))
 
 
 def prediction_of(signature: OperatorSignature, config: AMFNOConfig) -> Predict:
@@ -174,26 +175,6 @@ def fit_memory(model: Operator, trunk: MultiscaleTrunk, config: AMFNOConfig, win
     for branch in (trunk.fine, trunk.coarse):
         if branch is not None:
             branch.lift.trust.copy_(torch.tensor(trust))
-
-
-def build_answer_gates(signature: OperatorSignature, config: AMFNOConfig) -> AnswerGates | None:
-    """Gates of the answer's modes, as far as the fine branch has modes; an unknown edge is open."""
-    if not config.answer_error:
-        return None
-    boundary = signature.boundary or ("outflow",) * signature.space_dims
-    return AnswerGates(signature.out_channels, config.num_modes, boundary, config.answer_error)
-
-
-def fit_answer_gates(model: Operator, gates: AnswerGates | None, windows: Sequence[Window]) -> None:
-    """Begin with gates that let the answers of the training data through."""
-    if gates is None or not windows:
-        return
-    gates.fit(
-        (channels_first(model.wanted(window)[:, step, None] / model.increment_scale), axes)
-        for window in windows
-        for axes in [model.axes(window.inputs, window.grid)]
-        for step in range(window.targets.shape[1])
-    )
 
 
 def fine_settings(signature: OperatorSignature, config: AMFNOConfig) -> BlockSettings:

@@ -50,6 +50,8 @@ class FFNOConfig:
     """Hidden channels of the pointwise readout."""
     predict: Predict = "auto"
     """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
+    answer_error: Annotated[float, Field(ge=0)] = 0.0
+    """Error that gates on the answer's modes expect (`nn/answer_gates`); 0, as published: no gates."""
 
 
 class FFNO(Operator):
@@ -59,7 +61,13 @@ class FFNO(Operator):
     config: FFNOConfig
 
     def __init__(self, signature: OperatorSignature, config: FFNOConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
+        super().__init__(
+            signature,
+            config,
+            predict=config.predict,
+            answer_error=config.answer_error,
+            gate_modes=config.num_modes,
+        )
         dims, width = signature.space_dims, config.width
         channels = signature.history * signature.in_channels + signature.num_params + dims
         linear = NormedLinear if config.weight_norm else PlainLinear

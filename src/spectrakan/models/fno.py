@@ -50,6 +50,8 @@ class FNOConfig:
     """Hidden channels of the pointwise readout."""
     predict: Predict = "auto"
     """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
+    answer_error: Annotated[float, Field(ge=0)] = 0.0
+    """Error that gates on the answer's modes expect (`nn/answer_gates`); 0, as published: no gates."""
 
 
 class FNO(Operator):
@@ -59,7 +61,13 @@ class FNO(Operator):
     config: FNOConfig
 
     def __init__(self, signature: OperatorSignature, config: FNOConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
+        super().__init__(
+            signature,
+            config,
+            predict=config.predict,
+            answer_error=config.answer_error,
+            gate_modes=config.num_modes,
+        )
         channels = signature.history * signature.in_channels + signature.num_params + signature.space_dims
         self.lift = nn.Linear(channels, config.width)
         self.layers = nn.ModuleList(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Grid, OperatorSignature, Window
+from spectrakan.nn.answer_gates import AnswerGates
 from spectrakan.nn.axis import Axis, axes_of
 from spectrakan.nn.mean_field import MeanField
 from spectrakan.nn.normalizer import Normalizer
@@ -28,13 +29,22 @@ class Operator(nn.Module):
     `forward` takes and gives physical units; `forward_normalized`, which the loss sees, is the same map at unit
     scale. A subclass has a `name` and a method `respond`, the network itself. Its answer is what is added to the last
     frame (`predict="increment"`; in "auto": where the output is the next frame of the input), to the mean training
-    field ("departure"), or to nothing ("direct").
+    field ("departure"), or to nothing ("direct"). An `answer_error` above 0 puts gates on the answer's modes
+    (`nn/answer_gates`), with one for each length of up to `gate_modes` modes.
     """
 
     name: str = ""
     increment_scale: Tensor
 
-    def __init__(self, signature: OperatorSignature, config: Any, *, predict: Predict = "auto") -> None:
+    def __init__(
+        self,
+        signature: OperatorSignature,
+        config: Any,
+        *,
+        predict: Predict = "auto",
+        answer_error: float = 0.0,
+        gate_modes: int = 1,
+    ) -> None:
         super().__init__()
         if predict == "increment" and signature.in_channels != signature.out_channels:
             raise ConfigError(
@@ -48,6 +58,9 @@ class Operator(nn.Module):
         self.param_units = Normalizer(signature.num_params) if signature.num_params else None
         self.usual = MeanField(signature.space_dims, signature.out_channels) if predict == "departure" else None
         self.register_buffer("increment_scale", torch.ones(signature.out_channels))
+        edges = signature.boundary or ("outflow",) * signature.space_dims
+        gates = AnswerGates(signature.out_channels, gate_modes, edges, answer_error) if answer_error else None
+        self.answer_gates = gates
 
     def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """Physical fields `(B, history, *space, in)` -> `(B, *space, out)`, at any resolution.
@@ -74,6 +87,8 @@ class Operator(nn.Module):
 
     def completed(self, answer: Tensor, history: Tensor, axes: Sequence[Axis]) -> Tensor:
         """The prediction at unit scale that an answer of the network stands for."""
+        if self.answer_gates is not None:
+            answer = self.answer_gates(answer.movedim(-1, 0), axes).movedim(0, -1)
         if self.increments:
             return history[:, -1] + self.increment_scale * answer
         return answer if self.usual is None else self.usual(axes) + self.increment_scale * answer
@@ -95,11 +110,23 @@ class Operator(nn.Module):
 
     @torch.no_grad()
     def prepare(self, windows: Iterable[Window]) -> None:
-        """Set up what depends on data, once, before training; here the mean field and the usual size of an answer."""
+        """Set up what depends on data, once, before training: mean field, usual size and wavelengths of an answer."""
         windows = list(windows)
-        if not windows or (self.usual is None and not self.increments):
+        if not windows:
             return
         self.fit_mean_field(windows)
+        if self.increments or self.usual is not None:
+            self.fit_scale(windows)
+        if self.answer_gates is not None:
+            self.answer_gates.fit(
+                ((self.wanted(window)[:, step] / self.increment_scale).movedim(-1, 0), axes)
+                for window in windows
+                for axes in [self.axes(window.inputs, window.grid)]
+                for step in range(window.targets.shape[1])
+            )
+
+    def fit_scale(self, windows: Sequence[Window]) -> None:
+        """Keep the usual size of an answer."""
         squares, count = torch.zeros_like(self.increment_scale, dtype=torch.float64), 0
         for window in windows:
             answers = self.wanted(window).double()

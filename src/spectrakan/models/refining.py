@@ -28,8 +28,10 @@ class RefiningOperator(Operator):
 
     trained_cells: Tensor
 
-    def __init__(self, signature: OperatorSignature, config: Any, *, predict: Predict, refines: bool) -> None:
-        super().__init__(signature, config, predict=predict)
+    def __init__(
+        self, signature: OperatorSignature, config: Any, *, predict: Predict, refines: bool, **gates: Any
+    ) -> None:
+        super().__init__(signature, config, predict=predict, **gates)
         self.refines = refines
         if refines:  # zeros: not trained yet
             self.register_buffer("trained_cells", torch.zeros(signature.space_dims, dtype=torch.int64))

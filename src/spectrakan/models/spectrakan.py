@@ -3,7 +3,7 @@
 f = F_fine(u) + U_s F_coarse(D_s u)          multi-scale gated axial trunk (AMFNO)
 t = Phi_KAN(P(u))                            global token (G-KAN)
 A = sum_y softmax_y(<Q t, K f(y)>/c) V f(y)              what the token pulls out of the features (GML)
-u_next(x) = G R([f(x), A]) [+ H t]           pointwise readout, gates on its modes; a token may answer directly too
+u_next(x) = G (R([f(x), A]) [+ H t])         pointwise readout, gates on its modes; a token may answer directly too
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from spectrakan.models.amfno import (
     AMFNOConfig,
     Count,
     bases_of,
-    build_answer_gates,
     build_trunk,
-    fit_answer_gates,
     fit_memory,
     prediction_of,
     with_params,
@@ -91,7 +89,12 @@ class SpectraKAN(RefiningOperator):
 
     def __init__(self, signature: OperatorSignature, config: SpectraKANConfig) -> None:
         super().__init__(
-            signature, config, predict=prediction_of(signature, config), refines=config.coarser_cells == "refine"
+            signature,
+            config,
+            predict=prediction_of(signature, config),
+            refines=config.coarser_cells == "refine",
+            answer_error=config.answer_error,
+            gate_modes=config.num_modes,
         )
         self.trunk = build_trunk(signature, config)
         self.global_token = _build_token(signature, config)
@@ -120,7 +123,6 @@ class SpectraKAN(RefiningOperator):
         self.answer = nn.Linear(token_width, signature.out_channels, bias=False) if answers else None
         if self.answer is not None:
             nn.init.zeros_(self.answer.weight)  # silent before training
-        self.answer_gates = build_answer_gates(signature, config)
         self.gate_map = _build_gate_map(signature, config, token_width)
 
     def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
@@ -133,8 +135,6 @@ class SpectraKAN(RefiningOperator):
         answer = self.readout(features, value)
         if self.answer is not None:
             answer = add_everywhere(answer, self.answer(token))
-        if self.answer_gates is not None:
-            answer = self.answer_gates(answer, axes)
         return channels_last(answer)
 
     def token(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
@@ -168,7 +168,6 @@ class SpectraKAN(RefiningOperator):
         windows = list(windows)
         super().prepare(windows)
         fit_memory(self, self.trunk, self.config, windows)
-        fit_answer_gates(self, self.answer_gates, windows)
         if self.global_token is None or not windows:
             return
         summaries = []
