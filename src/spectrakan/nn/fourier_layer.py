@@ -66,7 +66,9 @@ class FourierLayer(nn.Module):
         for axis, count in enumerate(modes[:-1]):
             # Of the frequencies 0 .. m - 1, -m .. -1 the highest are in the middle.
             weight = _ends(weight, axis, count)
-        weight = weight.narrow(len(modes) - 1, 0, modes[-1])
+        # Slices have a price in the gradient; a traced program must not compare sizes.
+        if torch.compiler.is_compiling() or modes[-1] != self.num_modes:
+            weight = weight.narrow(len(modes) - 1, 0, modes[-1])
         columns = value.movedim(0, -3).reshape(math.prod(modes), 2 * self.width, batch)
         product = torch.bmm(real_form(weight.flatten(0, len(modes) - 1)), columns)
         return product.view(*modes, 2, self.width, batch).movedim(-3, 0)
