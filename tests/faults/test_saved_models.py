@@ -157,3 +157,15 @@ def test_saving_again_replaces_in_one_step(model, folder):
 def test_a_crash_between_the_two_renames_loses_nothing(folder):
     folder.rename(folder.with_name(".model.previous"))
     sk.from_pretrained(folder)
+
+
+def test_a_model_saved_before_a_setting_existed_loads_without_it(tmp_path):
+    facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1, boundary=("periodic",))
+    model = sk.build_model("spectrakan", facts, width=4, num_modes=3, answer_error=0.0, coordinates="all")
+    model.save_pretrained(tmp_path / "model")
+    bundle = load_bundle(tmp_path / "model")
+    for young in ("answer_error", "coordinates"):
+        del bundle.documents["model"]["config"][young]
+    save_bundle(tmp_path / "old", bundle)
+    field = torch.randn(1, 2, 8, 1)
+    assert torch.equal(sk.from_pretrained(tmp_path / "old")(field), model(field))

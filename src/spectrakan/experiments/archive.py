@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spectrakan.config import as_mapping
-from spectrakan.experiments.cells import Cell, comparable, config_key, record_key, run_settings
+from spectrakan.experiments.cells import Cell, comparable, record_key, run_settings
 from spectrakan.experiments.ledger import Ledger
 from spectrakan.models.catalog import MODELS
 from spectrakan.runs import RunFolder, read_record, write_record
@@ -37,16 +37,24 @@ class Archive:
 
     def run_folder(self, cell: Cell, choices: RunSettings) -> RunFolder:
         """Where a cell is trained and its weights are kept; another config has another folder."""
-        name = f"{cell.name}-{config_key(choices)}"
-        return RunFolder(self.cache / "runs" / cell.scale / cell.table / name)
+        return self._folder_of(cell, comparable(as_mapping(choices)))
 
     def kept_run(self, record: dict[str, Any]) -> RunFolder:
         """Where the weights behind a record lie, if the cache still has them."""
         details = record["details"]
         model = (record["model"], record["variant"], record["seed"])
         cell = Cell(record["table"], record["scale"], details["case"], *model, label=details["label"])
-        name = f"{cell.name}-{record_key(record['config'])}"
-        return RunFolder(self.cache / "runs" / cell.scale / cell.table / name)
+        return self._folder_of(cell, record["config"])
+
+    def _folder_of(self, cell: Cell, config: dict[str, Any]) -> RunFolder:
+        """The folder of a config; or, if that has none, one that was trained before some of its settings existed."""
+        runs = self.cache / "runs" / cell.scale / cell.table
+        own = RunFolder(runs / f"{cell.name}-{record_key(config)}")
+        if own.started:
+            return own
+        others = (RunFolder(path) for path in sorted(runs.glob(f"{cell.name}-????????")))
+        same = (other for other in others if other.finished and _same(cell, comparable(other.read_config()), config))
+        return next(same, own)
 
     def record(self, cell: Cell) -> dict[str, Any] | None:
         """The record of a cell, if it is finished."""
@@ -86,11 +94,19 @@ class Archive:
             return []
         before = record["config"]
         now = comparable(as_mapping(run_settings(cell, before["data"]["path"])))
-        younger = as_mapping(MODELS[cell.model][1]())
-        return _differences({**before, "model": {**younger, **before["model"]}}, now)
+        return _differences(_grown(cell, before), now)
 
     def _failure(self, cell: Cell) -> Path:
         return self.cache / "failures" / cell.scale / cell.table / f"{cell.name}.json"
+
+
+def _grown(cell: Cell, config: dict[str, Any]) -> dict[str, Any]:
+    """A config with the model's younger settings, as they are where nobody asks for anything."""
+    return {**config, "model": {**as_mapping(MODELS[cell.model][1]()), **config["model"]}}
+
+
+def _same(cell: Cell, before: dict[str, Any], now: dict[str, Any]) -> bool:
+    return not _differences(_grown(cell, before), _grown(cell, now))
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], where: str = "") -> list[str]:

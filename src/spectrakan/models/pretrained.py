@@ -8,9 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from spectrakan.config import build_settings
-from spectrakan.errors import ConfigError, DataFormatError
+from spectrakan.errors import ConfigError, DataFormatError, nearest
 from spectrakan.fields import OperatorSignature
-from spectrakan.models.catalog import build_model
+from spectrakan.models.catalog import MODELS
 from spectrakan.models.operator import Operator
 from spectrakan.nn.mean_field import MeanField
 from spectrakan.storage import load_bundle
@@ -24,11 +24,22 @@ def from_pretrained(folder: Path | str) -> Operator:
         raise DataFormatError(f"'{folder}' holds no model: expected model.json and weights.safetensors")
     try:
         signature = build_settings(OperatorSignature, document["signature"], where="signature")
-        model = build_model(document["name"], signature, **document["config"])
+        model = _built(document["name"], signature, document["config"])
     except (ConfigError, TypeError, AttributeError) as problem:
         raise DataFormatError(f"the model in '{folder}' cannot be built: {problem}") from None
     _load(model, dict(weights), folder)
     return model
+
+
+def _built(name: str, signature: OperatorSignature, config: dict[str, Any]) -> Operator:
+    """The model of a whole config; settings younger than the folder are as they are where nobody asks for anything.
+
+    A default that follows the signature is not for them: the model was trained without.
+    """
+    if name not in MODELS:
+        raise ConfigError(f"unknown model '{name}'{nearest(name, MODELS)}")
+    operator, config_class = MODELS[name]
+    return operator(signature, build_settings(config_class, config, where=f"model {name}"))
 
 
 def _load(model: Operator, weights: dict[str, Tensor], folder: Path | str) -> None:
