@@ -43,6 +43,10 @@ class Readout(nn.Module):
 
 def _hidden(features: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
     """gelu(W f + s), in place unless gradients are wanted."""
+    kind = features.device.type
+    if torch.is_autocast_enabled(kind):  # gradients are made where nothing is cast any more
+        low = torch.get_autocast_dtype(kind)
+        features, weight, shift = features.to(low), weight.to(low), shift.to(low)
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
         hidden: Tensor = _Hidden.apply(features, weight, shift)[0]  # type: ignore[no-untyped-call]
         return hidden
