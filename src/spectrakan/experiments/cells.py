@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spectrakan.config import as_mapping
 from spectrakan.data.catalog import task as task_named
 from spectrakan.errors import ConfigError
 from spectrakan.experiments.scales import TRAIN_SEED, Case, Scale, case_named, scale_named
@@ -104,13 +103,8 @@ def comparable(config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "data": data}
 
 
-def config_key(choices: RunSettings) -> str:
-    """Eight letters that change with any choice of a run, so that its folder does too."""
-    return record_key(comparable(as_mapping(choices)))
-
-
 def record_key(config: dict[str, Any]) -> str:
-    """The same eight letters from the config of a record, whatever settings have been added since."""
+    """Eight letters that change with any choice of a `comparable` config, so that a run's folder does too."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:8]
 
 

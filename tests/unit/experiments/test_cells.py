@@ -9,12 +9,17 @@ import pytest
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError
 from spectrakan.experiments.archive import Archive
-from spectrakan.experiments.cells import Cell, comparable, config_key, run_settings
+from spectrakan.experiments.cells import Cell, comparable, record_key, run_settings
 from spectrakan.experiments.learning_rates import rate_cells
 from spectrakan.experiments.main import competitors, first_seeds
 from spectrakan.experiments.scales import BASELINES, SCALES, TRAIN_SEED, scale_named
 from spectrakan.experiments.sizes import SIZES
 from spectrakan.models import MODELS
+
+
+def key_of(cell: Cell, path: str) -> str:
+    return record_key(comparable(as_mapping(run_settings(cell, path))))
+
 
 EVERY = [(scale, case) for scale in SCALES for case in SCALES[scale].cases]
 
@@ -85,9 +90,9 @@ def test_every_competitor_has_a_size_with_a_reason():
 
 def test_the_key_of_a_config_follows_every_choice_but_the_folder():
     cell = Cell("main", "smoke", "darcy2d", "fno")
-    key = config_key(run_settings(cell, "here/d.h5"))
-    assert key == config_key(run_settings(cell, "there/d.h5"))
-    assert key != config_key(run_settings(replace(cell, choices=("model.width=9",)), "here/d.h5"))
+    key = key_of(cell, "here/d.h5")
+    assert key == key_of(cell, "there/d.h5")
+    assert key != key_of(replace(cell, choices=("model.width=9",)), "here/d.h5")
     assert comparable(as_mapping(run_settings(cell, "/a/b/d.h5")))["data"]["path"] == "d.h5"
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from spectrakan.config import as_mapping
 from spectrakan.experiments import main
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.campaign import sort_out
-from spectrakan.experiments.cells import Cell
+from spectrakan.experiments.cells import Cell, comparable, record_key, run_settings
 from spectrakan.experiments.learning_rates import chosen_rate, rate_cells, rate_choice
 from spectrakan.experiments.scales import SCALES
+from spectrakan.runs import RunFolder
 
 
 def test_the_rate_with_the_smallest_validation_error_is_chosen(archive: Archive, keep):
@@ -61,3 +65,18 @@ def test_persistence_needs_time(archive: Archive):
     steady, evolving = ([cell.model for cell in main.first_seeds(archive, case)] for case in ("darcy2d", "droplet2d"))
     assert "persistence" not in steady
     assert "persistence" in evolving
+
+
+def test_weights_trained_before_a_setting_existed_are_found_again(archive: Archive):
+    cell = Cell("main", "smoke", "cns1d", "fno")
+    choices = run_settings(cell, "train.h5")
+    old = as_mapping(choices)
+    del old["model"]["answer_error"]
+    folder = RunFolder(archive.cache / "runs" / "smoke" / "main" / f"{cell.name}-{record_key(comparable(old))}")
+    folder.create()
+    folder.write_config(old)
+    assert archive.run_folder(cell, choices).path != folder.path  # begun, not finished
+    folder.record.write_text("{}")
+    assert archive.run_folder(cell, choices).path == folder.path
+    gated = run_settings(replace(cell, choices=("model.answer_error=0.1",)), "train.h5")
+    assert archive.run_folder(cell, gated).path != folder.path
