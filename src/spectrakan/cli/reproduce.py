@@ -82,7 +82,7 @@ def reproduce(
     outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, train_only=train_only, tell=_tell)
     print(f"{scale}: {outcome}")
     if not validation_only and {STEPS, "all"} & set(wanted):
-        measure_steps(archive, tell=_tell)
+        measure_steps(archive, models=[name.partition("/")[0] for name in model or []], tell=_tell)
     if not validation_only and {FIGURES, "all"} & set(wanted):
         chosen_cases = None if not case else [name for name in PLANS if name in case]
         draw_figures(archive, cases=chosen_cases, formats=figure_format or (), tell=_tell)

@@ -9,13 +9,12 @@ import torch
 from spectrakan.experiments import costs, scorecard
 from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.cells import Cell
-from spectrakan.experiments.step_times import FILE, TrainingStep, measure_steps, step_ratio
+from spectrakan.experiments.step_times import FILE, TrainingStep, measure_beside_fno, measure_steps, step_ratio
 
 
 def test_every_model_of_every_case_is_measured_and_kept(archive: Archive):
-    threads = torch.get_num_threads()
     told: list[str] = []
-    times = measure_steps(archive, rounds=2, tell=told.append)
+    times = measure_steps(archive, models=["spectrakan"], rounds=1, processes=1, tell=told.append)
     assert set(times) == {"cns1d", "darcy2d", "shallow_water2d", "droplet2d"}
     assert all(set(found) == {"spectrakan", "fno"} and min(found.values()) > 0 for found in times.values())
     assert json.loads((archive.folder / FILE).read_text())["cpu_seconds"] == times
@@ -23,6 +22,13 @@ def test_every_model_of_every_case_is_measured_and_kept(archive: Archive):
     assert step_ratio(archive, "cns1d", "unet") is None
     assert step_ratio(archive, "elsewhere", "fno") is None
     assert len(told) == 4
+
+
+def test_measuring_leaves_the_threads_as_they_were():
+    threads = torch.get_num_threads()
+    found = measure_beside_fno("smoke", "darcy2d", "spectrakan", 1)
+    assert min(found.values()) > 0
+    assert set(found) == {"spectrakan", "fno"}
     assert torch.get_num_threads() == threads
 
 
