@@ -14,7 +14,7 @@ def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int = 5) -> d
 
     All cases run once before, to warm up. A case on a GPU must wait for its own answer.
 
-    >>> found = interleaved({"short": lambda: time.sleep(0.001), "long": lambda: time.sleep(0.01)}, rounds=3)
+    >>> found = interleaved({"short": lambda: time.sleep(0.001), "long": lambda: time.sleep(0.05)}, rounds=3)
     >>> bool(found["long"].median() > 3 * found["short"].median())
     True
     """

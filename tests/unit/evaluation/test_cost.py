@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from spectrakan.evaluation.timing import interleaved
 from spectrakan.fields import Grid, OperatorSignature
 
 CPU = torch.device("cpu")
+EVOLVING = OperatorSignature(space_dims=1, history=5, in_channels=1, out_channels=1, boundary=("periodic",))
 STEADY = OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1, steady=True)
 
 
@@ -51,7 +53,7 @@ def test_memory_is_counted_to_the_byte():
 def test_time_and_memory_of_a_rollout():
     data = held(samples=3, frames=6, space=(64,))
     found = rollout_cost(Slow(evolving((64,))), data, rounds=2)
-    assert 0.1 <= found["seconds"] < 1.0
+    assert 0.1 <= found["seconds"] < 10
     assert found["seconds_per_frame"] == pytest.approx(found["seconds"] / 15)
     assert (found["num_samples"], found["horizon"], found["device"]) == (3, 5, "cpu")
     assert found["threads"] == torch.get_num_threads()
@@ -95,19 +97,34 @@ def test_the_solver_at_equal_error_is_found_between_grids():
     assert (failed["resolution"], failed["interpolated"]) == ((32,), None)
 
 
-def test_an_idle_model_is_far_quicker_than_one_that_sleeps():
-    """Beside a solver of milliseconds the idle one may come out either way on a busy machine."""
+def test_the_gain_is_the_solvers_time_for_the_predicted_frames_over_the_models(monkeypatch):
+    """By a clock that is read from a table: true milliseconds may come out either way on a busy machine."""
+    seconds = {"solver 8": 2.0, "given 8": 1.0, "solver 16": 5.0, "given 16": 2.0, "solver 64": 18.0, "given 64": 6.0}
+
+    def table(cases, rounds):
+        return {name: torch.full((rounds,), (seconds | {"model": 0.5})[name], dtype=torch.float64) for name in cases}
+
+    monkeypatch.setattr(sys.modules[speed_up.__module__], "interleaved", table)
     data = generate("diffusion_reaction1d", 2, 64, seed=0, frames=11)
-    facts = OperatorSignature(space_dims=1, history=5, in_channels=1, out_channels=1, boundary=("periodic",))
-    quick = speed_up(Scaled(facts), data, grids=[8, 16], rounds=3)
-    gain, with_history = quick["equal_resolution"]["speed_up"], quick["equal_resolution"]["with_history"]
-    assert min(gain, 1) <= with_history <= max(gain, 1)  # the same history on both sides
-    assert [entry["resolution"] for entry in quick["solver"]] == [[8], [16], [64]]
-    errors = [entry["error"] for entry in quick["solver"]]
+    found = speed_up(Scaled(EVOLVING), data, grids=[8, 16], rounds=3)
+    assert found["equal_resolution"] == {
+        "speed_up": 24.0,
+        "with_history": 18.0 / 6.5,
+    }  # the same history on both sides
+    assert [(entry["resolution"], entry["speed_up"]) for entry in found["solver"]] == [
+        ([8], 2),
+        ([16], 6),
+        ([64], 24),
+    ]
+    errors = [entry["error"] for entry in found["solver"]]
     assert errors[0] > errors[1] > errors[2] == 0.0
-    slow = speed_up(Slow(facts, pause=0.1), data, grids=[16], rounds=1)
-    assert slow["equal_resolution"]["speed_up"] < 1
-    assert gain > 3 * slow["equal_resolution"]["speed_up"]
+
+
+def test_a_model_that_sleeps_is_slower_than_the_solver():
+    data = generate("diffusion_reaction1d", 2, 64, seed=0, frames=11)
+    slow = speed_up(Slow(EVOLVING, pause=0.1), data, grids=[16], rounds=1)
+    assert 0 <= slow["equal_resolution"]["speed_up"] < 1
+    assert slow["rollout"]["seconds"] >= 0.1 * slow["horizon"]
     assert slow["threads"] == torch.get_num_threads()
 
 
@@ -118,7 +135,7 @@ def test_the_solver_wrapped_as_a_model_has_no_error_and_gains_nothing():
     assert found["rollout"]["error"] < 1e-6
     assert found["equal_error"]["resolution"] == [32, 32]  # no coarser grid has so small an error
     assert found["equal_error"]["speed_up"] == found["equal_resolution"]["speed_up"]
-    assert 0.2 < found["equal_resolution"]["speed_up"] < 5.0
+    assert 0.05 < found["equal_resolution"]["speed_up"] < 20
     assert told[-1] == (16, 16)
     worse = speed_up(Solver("darcy2d", STEADY, factor=1.5), data, grids=[8, 16], rounds=1)
     assert worse["rollout"]["error"] == pytest.approx(0.5, rel=1e-5)
