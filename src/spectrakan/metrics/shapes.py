@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Array, Grid
+from spectrakan.numerics.float64 import to_float64
 
 BLOCK_VALUES = 1 << 19
 """Numbers of one array that are looked at together: small enough for a cache, large enough for speed."""
@@ -55,9 +56,7 @@ def as_float64(values: Fields) -> Tensor:
     tensor = values.detach() if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
     if tensor.is_complex():
         raise ShapeError("fields must be real numbers; split complex ones into two channels")
-    if tensor.device.type == "mps":
-        tensor = tensor.cpu()
-    return tensor.to(torch.float64)
+    return to_float64(tensor)
 
 
 def paired_blocks(pred: Fields, target: Fields) -> Iterator[tuple[Tensor, Tensor]]:

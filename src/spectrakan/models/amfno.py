@@ -23,6 +23,7 @@ from spectrakan.nn.embedding import channels_first, channels_last
 from spectrakan.nn.lift import trust_by_age
 from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
 from spectrakan.nn.readout import Readout
+from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis
 
 Count = Annotated[int, Field(ge=1)]
@@ -164,7 +165,7 @@ def fit_memory(model: Operator, trunk: MultiscaleTrunk, config: AMFNOConfig, win
         return
     moments = torch.zeros(3, facts.in_channels, dtype=torch.float64)
     for window in windows:
-        frames = torch.cat([window.inputs[:, -2:], window.targets[:, :1]], dim=1).double()
+        frames = to_float64(torch.cat([window.inputs[:, -2:], window.targets[:, :1]], dim=1))
         before, after = frames.diff(dim=1).unbind(1)
         pairs = [before * after, before.square(), after.square()]
         moments += torch.stack([pair.flatten(0, -2).sum(0) for pair in pairs]).to(moments)

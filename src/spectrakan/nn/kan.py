@@ -21,6 +21,7 @@ from spectrakan.nn.knots import Knots, fit_knots, split_knots
 from spectrakan.nn.precision import unmixed
 from spectrakan.nn.spline_basis import extended_basis
 from spectrakan.numerics import bspline
+from spectrakan.numerics.float64 import to_float64
 
 Extension = Literal["linear", "zero"]
 
@@ -93,10 +94,10 @@ class KANLayer(nn.Module):
         Knots become a mix of quantiles and equal spacing (`uniform_share` of the latter); coefficients are
         refitted by least squares at the samples.
         """
-        x = samples.T.double()
+        x = to_float64(samples.T)
         before = self._spline_values(x)
         self.knots.reset(fit_knots(x, self.num_intervals, self.spline_order, uniform_share))
-        basis = self.basis(x.to(self.coefficients)).double()
+        basis = to_float64(self.basis(x.to(self.coefficients)))
         self.coefficients.copy_(_least_squares(basis, before))
 
     @torch.no_grad()
@@ -106,10 +107,12 @@ class KANLayer(nn.Module):
         Splines on a set of knots are splines on any larger set, so collocation at as many points as there are
         basis functions finds the same function exactly.
         """
-        old, order = self.knots().double(), self.spline_order
+        old, order = to_float64(self.knots()), self.spline_order
         new = split_knots(old, num_intervals, order)
         points = bspline.greville_points(new, order)
-        values = torch.einsum("oir,irn->oin", self.coefficients.double(), bspline.evaluate_basis(points, old, order))
+        values = torch.einsum(
+            "oir,irn->oin", to_float64(self.coefficients), bspline.evaluate_basis(points, old, order)
+        )
         collocation = bspline.evaluate_basis(points, new, order).transpose(1, 2)
         solved = torch.linalg.solve(collocation, values.permute(1, 2, 0)).permute(2, 0, 1)
         self.knots = Knots(new.to(self.coefficients))
@@ -123,8 +126,8 @@ class KANLayer(nn.Module):
         return self.base_weight.abs() * SILU_LIPSCHITZ + spline
 
     def _spline_values(self, x: Tensor) -> Tensor:
-        basis = self.basis(x.to(self.coefficients)).double()
-        values: Tensor = torch.einsum("oir,irn->oin", self.coefficients.double(), basis)
+        basis = to_float64(self.basis(x.to(self.coefficients)))
+        values: Tensor = torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
         return values
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError
+from spectrakan.numerics.float64 import to_float64
 
 FLOOR = 0.01
 """Smallest spacing, as a share of the mean spacing that the knots start from."""
@@ -46,10 +47,10 @@ class Knots(nn.Module):
     @torch.no_grad()
     def reset(self, start: Tensor) -> None:
         """Begin anew from given knots, `(inputs, knots)`; spacings below the floor are widened to it."""
-        spacing = start.double().diff(dim=1)
+        spacing = to_float64(start).diff(dim=1)
         if not bool((spacing >= 0).all()):
             raise ConfigError("knots must not decrease")
-        size = torch.maximum(start.double().abs().amax(1, keepdim=True), spacing.sum(1, keepdim=True))
+        size = torch.maximum(to_float64(start).abs().amax(1, keepdim=True), spacing.sum(1, keepdim=True))
         floor = torch.maximum(FLOOR * spacing.mean(1, keepdim=True), 64 * torch.finfo(self.gap.dtype).eps * size)
         self.origin.copy_(start[:, :1])
         self.min_spacing.copy_(floor)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from spectrakan.errors import ShapeError
 from spectrakan.nn.axis import Axis
+from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.sampling import along_axis, transfer_matrix
 
 
@@ -56,7 +57,7 @@ class MeanField(nn.Module):
         """Keep, in these units, the mean over all `(samples, *space, field)`, taken in float64; all on these axes."""
         total, count = None, 0
         for field in fields:
-            sums = field.double().sum(0)
+            sums = to_float64(field).sum(0)
             if total is not None and sums.shape != total.shape:
                 raise ShapeError(f"windows must lie on one grid, got {tuple(sums.shape)} after {tuple(total.shape)}")
             total, count = sums if total is None else total + sums, count + len(field)

@@ -16,6 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spectrakan.numerics.float64 import to_float64
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -31,7 +33,7 @@ class Moments:
     @classmethod
     def of(cls, features: Float[Tensor, "samples p"], targets: Float[Tensor, "samples q"]) -> Moments:
         """The sums over some samples, in float64."""
-        x, y = features.double(), targets.double()
+        x, y = to_float64(features), to_float64(targets)
         return cls(len(x), x.sum(0), y.sum(0), x.T @ x, x.T @ y, float(y.square().sum()))
 
     def plus(self, other: Moments, sign: int = 1) -> Moments:

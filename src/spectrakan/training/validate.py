@@ -15,6 +15,7 @@ from torch import Tensor
 from spectrakan.data.windows import Windows
 from spectrakan.fields import Window
 from spectrakan.models.operator import Operator
+from spectrakan.numerics.float64 import to_float64
 from spectrakan.rollout import rollout
 from spectrakan.training.runtime import Runtime
 from spectrakan.training.settings import ErrorName, TrainingSettings
@@ -54,11 +55,11 @@ def _errors(model: Operator, window: Window, name: ErrorName, runtime: Runtime) 
     else:
         pred = model(inputs, params, window.grid)[:, None]
     if name == "mse":
-        return float((pred - targets).double().square().flatten(1).mean(1).sum())
+        return float(to_float64(pred - targets).square().flatten(1).mean(1).sum())
     error, size = (values.square().flatten(1, -2).sum(1).sqrt() for values in (pred - targets, targets))
     ratio = error / size.clamp_min(torch.finfo(size.dtype).tiny)
     # A field that is zero throughout has no relative error; its absolute one stands in.
-    return float(torch.where(size > 0, ratio, error).mean(-1).double().sum())
+    return float(to_float64(torch.where(size > 0, ratio, error).mean(-1)).sum())
 
 
 def _batches(indices: Sequence[int], size: int) -> list[Sequence[int]]:

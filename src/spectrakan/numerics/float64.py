@@ -1,0 +1,17 @@
+"""Sums in float64 on every device: those that do not know float64 lend their numbers to the CPU."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+WITHOUT_FLOAT64 = frozenset({"mps"})
+
+
+def to_float64(tensor: Tensor) -> Tensor:
+    """The same numbers in float64, on their own device where that knows float64, else on the CPU.
+
+    >>> to_float64(torch.ones(2, dtype=torch.float32)).dtype
+    torch.float64
+    """
+    return (tensor.cpu() if tensor.device.type in WITHOUT_FLOAT64 else tensor).to(torch.float64)
