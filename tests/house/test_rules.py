@@ -52,3 +52,10 @@ def test_tracked_files_name_no_machine():
         path = ROOT / name
         if path.suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".txt", ".cff", ""} and path.is_file():
             assert place not in path.read_text(errors="ignore"), name
+
+
+def test_float64_is_asked_of_devices_that_know_it():
+    """A `.double()` of what lies on Apple's GPU raises; `to_float64` takes such numbers to the CPU first."""
+    for path in SOURCES:
+        if path.parent.name in {"nn", "models", "training"}:
+            assert ".double()" not in path.read_text(), f"{path}: use numerics.float64.to_float64"

@@ -103,6 +103,19 @@ def test_a_finished_run_is_only_read(tmp_path):
         train("darcy2d", overrides=TINY, output=tmp_path / "run")
 
 
+@pytest.mark.parametrize("observed", [1.0, 0.5])
+def test_gates_are_finished_with_the_run_and_kept(tmp_path, observed):
+    """But not from targets observed in part: the truth of the other cells must not come in by the back door."""
+    folder = tmp_path / "run"
+    gated = [*TINY, "model.answer_error=0.1", f"data.observed_fraction={observed}"]
+    run = train("darcy2d", overrides=gated, output=folder)
+    trained_with = load_checkpoint(folder / "checkpoints" / "last").weights["answer_gates.gate"]
+    assert torch.equal(run.model.answer_gates.gate, trained_with) == (observed < 1)
+    assert same_weights(run.model, from_pretrained(folder / "checkpoints" / "best"))
+    (folder / "record.json").unlink()  # as if it had been killed before it could write
+    assert same_weights(run.model, resume(folder).model)
+
+
 def test_other_data_under_a_checkpoint_are_refused(tmp_path):
     def interrupt(event):
         signal.raise_signal(signal.SIGINT)

@@ -17,6 +17,7 @@ from spectrakan.nn.answer_gates import AnswerGates
 from spectrakan.nn.axis import Axis, axes_of
 from spectrakan.nn.mean_field import MeanField
 from spectrakan.nn.normalizer import Normalizer
+from spectrakan.numerics.float64 import to_float64
 from spectrakan.storage import Bundle, save_bundle
 
 Predict = Literal["auto", "increment", "departure", "direct"]
@@ -125,11 +126,28 @@ class Operator(nn.Module):
                 for step in range(window.targets.shape[1])
             )
 
+    @torch.no_grad()
+    def finish(self, windows: Iterable[Window]) -> None:
+        """Set right what depends on the errors that are left, once, after training: the gates on the answers."""
+        if self.answer_gates is not None:
+            self.answer_gates.refit(map(self._answered, windows), adding=self.increments)
+
+    def _answered(self, window: Window) -> tuple[Tensor, Tensor, Sequence[Axis]]:
+        """What the network says along true frames and what it should, `(step, field, batch, *space)`; the axes."""
+        steps, axes = window.targets.shape[1], self.axes(window.inputs, window.grid)
+        frames = window.inputs if steps == 1 else torch.cat([window.inputs, window.targets], dim=1)
+        said = [
+            self.respond(*self.normalized(frames[:, step : step + self.signature.history], window.params), axes)
+            for step in range(steps)
+        ]
+        wanted = (self.wanted(window) / self.increment_scale).movedim((1, -1), (0, 1))
+        return torch.stack(said).movedim(-1, 1), wanted, axes
+
     def fit_scale(self, windows: Sequence[Window]) -> None:
         """Keep the usual size of an answer."""
-        squares, count = torch.zeros_like(self.increment_scale, dtype=torch.float64), 0
+        squares, count = torch.zeros(self.signature.out_channels, dtype=torch.float64), 0
         for window in windows:
-            answers = self.wanted(window).double()
+            answers = to_float64(self.wanted(window))
             squares += answers.square().flatten(0, -2).sum(0).to(squares)
             count += answers[..., 0].numel()
         if count:

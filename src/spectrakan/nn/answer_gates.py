@@ -4,7 +4,7 @@
 
 A network reads its answer out cell by cell and errs in all wavelengths alike, whether true answers have them or not:
 pressure is smooth where permeability jumps, the mass in a closed box stays what it is. The gates are Wiener's filter,
-one for each length of k and each field, made from the answers of the training data before training:
+one for each length of k and each field. Before training they are made from the answers of the training data (`fit`):
     g(|k|) = S(|k|) / (S(|k|) + e²),     closed where that is below `CLOSED`,
 S the mean square of their coefficients in an orthonormal basis and e the error that the network is expected to have,
 both relative to the answers' own size, so that noise as large as the answer has S = 1 throughout. A gate that is
@@ -12,12 +12,18 @@ nearly closed must close, for the network does not feel what it says behind it a
 the domain, whose errors add up frame by frame where others run apart, is kept as it is where S(0) < `CONSERVED`.
 Gates that were learnt as weights closed for good while the network was still bad, and did worse.
 
+After training the errors are known, and open gates are set to what would have been best for the answers v to which
+the truth is w (`refit`), of which errors that add up take part with their sums over the frames of a rollout:
+    g(|k|) = <w, v>_|k| / <v, v>_|k|,     at least 0, at most 1.
+More than 1 would help one step and let rollouts grow.
+
 Waves are those that suit the edges: Fourier where the axis is periodic, sines where the field is held, cosines else.
 Shapes: answers `(field, batch, *space)`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -26,6 +32,7 @@ from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
 from spectrakan.nn.precision import unmixed
+from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis, frequencies, is_complex, stored_modes
 from spectrakan.numerics.sampling import along_axis
 
@@ -58,7 +65,7 @@ class AnswerGates(nn.Module):
         transforms = self._transforms(axes, answer)
         waves = _analysed(answer, transforms)
         far = self.gate[:, -1].view(-1, *[1] * (answer.ndim - 1))
-        kept = waves * (self.gate[:, self._order_of(waves)].unsqueeze(1) - far)
+        kept = waves * (self.gate[:, self._order_of(waves.shape[2:])].unsqueeze(1) - far)
         for place, transform in enumerate(transforms, start=2):
             kept = along_axis(transform.synthesis, kept, place)
         return torch.addcmul(kept, far, answer)
@@ -66,33 +73,72 @@ class AnswerGates(nn.Module):
     @torch.no_grad()
     def fit(self, answers: Iterable[tuple[Tensor, Sequence[Axis]]]) -> None:
         """Wiener's gates for these answers `(field, batch, *space)` of unit size, each on its axes."""
-        power = torch.zeros_like(self.gate, dtype=torch.float64)
+        power = torch.zeros(self.gate.shape, dtype=torch.float64)
         count = torch.zeros_like(power[0])
         for answer, axes in answers:
-            waves = _analysed(answer.double(), self._transforms(axes, answer.double()))
-            norms = _squared_norms(self.bases, waves.shape[2:]).to(waves)
-            order, cells = self._order_of(waves).flatten(), answer[0, 0].numel()
-            squares = cells * (norms * waves.square()).sum(1).flatten(1)
-            power.index_add_(1, order, squares)
-            count.index_add_(0, order, answer.shape[1] * (norms > 0).double().flatten())
-            # What these modes leave over is far.
-            power[:, -1] += answer.double().square().flatten(1).sum(1) - squares.sum(1)
-            count[-1] += answer.shape[1] * (cells - int((norms > 0).sum()))
+            exact = to_float64(answer).cpu()[None]
+            power += self._products(exact, exact, axes)
+            count += exact.shape[2] * self._mode_count(axes)
         seen = count > 0.5  # others are too short for the cells
         spectrum = power.clamp_min(0) / count.clamp_min(1)
         wiener = spectrum / (spectrum + self.expected_error**2)
-        if "sine" not in self.bases:  # the first mode is the mean
+        if self._has_mean:
             wiener[:, 0] *= spectrum[:, 0] >= CONSERVED
-        self.gate.copy_(torch.where(seen, wiener * (wiener >= CLOSED), self.gate.double()))
+        self.gate.copy_(torch.where(seen, wiener * (wiener >= CLOSED), to_float64(self.gate).cpu()))
+
+    @torch.no_grad()
+    def refit(self, answered: Iterable[tuple[Tensor, Tensor, Sequence[Axis]]], *, adding: bool) -> None:
+        """Gates that suit a trained network: its ungated answers and the true ones, `(step, field, batch, *space)`.
+
+        `adding` says that a rollout adds up its answers, step after step.
+        """
+        agreement, power = (torch.zeros(self.gate.shape, dtype=torch.float64) for _ in range(2))
+        for said, true, axes in answered:
+            v, w = to_float64(said).cpu(), to_float64(true).cpu()
+            shared, own = self._products(w, v, axes), self._products(v, v, axes)
+            if adding and self._has_mean:
+                v, w = v.cumsum(0), w.cumsum(0)
+                shared[:, 0], own[:, 0] = self._products(w, v, axes)[:, 0], self._products(v, v, axes)[:, 0]
+            agreement, power = agreement + shared, power + own
+        old = to_float64(self.gate).cpu()
+        best = (agreement / power.clamp_min(torch.finfo(torch.float64).tiny)).clamp(0, 1)
+        self.gate.copy_(torch.where((old > 0) & (power > 0), best, old))
+
+    @property
+    def _has_mean(self) -> bool:
+        """Whether the first mode is the mean over the domain."""
+        return "sine" not in self.bases
+
+    def _products(self, first: Tensor, second: Tensor, axes: Sequence[Axis]) -> Float[Tensor, "field gate"]:
+        """Inner products of fields `(step, field, batch, *space)`, summed over all that share a gate."""
+        first, second = (part.transpose(0, 1).flatten(1, 2) for part in (first, second))
+        transforms = self._transforms(axes, first)
+        waves = _analysed(first, transforms) * _analysed(second, transforms)
+        norms = _squared_norms(self.bases, waves.shape[2:])
+        near = first[0, 0].numel() * (norms * waves).sum(1).flatten(1)
+        products = torch.zeros(self.gate.shape, dtype=torch.float64)
+        products.index_add_(1, self._order_of(waves.shape[2:]).cpu().flatten(), near)
+        # What these modes leave over is far.
+        products[:, -1] += (first * second).flatten(1).sum(1) - near.sum(1)
+        return products
+
+    def _mode_count(self, axes: Sequence[Axis]) -> Float[Tensor, " gate"]:
+        """How many modes each gate has on these axes."""
+        rows = [transform.analysis.shape[0] for transform in self._transforms(axes, self.gate)]
+        there = (_squared_norms(self.bases, rows) > 0).to(torch.float64)
+        count = torch.zeros(self.gate.shape[1], dtype=torch.float64)
+        count.index_add_(0, self._order_of(rows).cpu().flatten(), there.flatten())
+        count[-1] += math.prod(axis.cells for axis in axes) - there.sum()
+        return count
 
     def _transforms(self, axes: Sequence[Axis], like: Tensor) -> list[AxisTransform]:
         return [
             axis_transform(axis, basis, self.num_modes, like) for axis, basis in zip(axes, self.bases, strict=True)
         ]
 
-    def _order_of(self, waves: Tensor) -> Tensor:
-        """The gate of every mode that the cells resolve."""
-        return self.order[tuple(slice(rows) for rows in waves.shape[2:])]
+    def _order_of(self, rows: Sequence[int]) -> Tensor:
+        """The gate of every mode of as many rows along the axes, those that the cells resolve."""
+        return self.order[tuple(slice(count) for count in rows)]
 
 
 def _analysed(answer: Tensor, transforms: Sequence[AxisTransform]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -25,6 +26,9 @@ from spectrakan.training.validate import validator
 PREPARED_WINDOWS = 512
 """Windows that a model with weights to learn sees for its set-up; one without sees all, for that is its training."""
 
+FINISHED_CELLS = 2**19
+"""Cells of fields that a trained model sees again to be finished: far less than an epoch."""
+
 
 def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) -> Session:
     """A session at its beginning; the same settings, data and seed give the same bits."""
@@ -32,7 +36,9 @@ def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) ->
     model = build_operator(choices, prepared, runtime)
     if runtime.world_size > 1:
         synchronise_norms(model)
-    model.prepare(_preparation(model, windows, choices.training.batch_size, runtime))
+    learns = any(parameter.requires_grad for parameter in model.parameters())
+    count = PREPARED_WINDOWS if learns else len(windows)
+    model.prepare(_spread_out(windows, count, choices.training.batch_size, runtime))
     loader = Loader(
         windows,
         LoaderSettings(
@@ -47,6 +53,15 @@ def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) ->
     physics = physics_term(prepared.task, windows) if choices.training.physics_weight else None
     objective = Objective(model, choices.training, physics)
     return Session(objective, loader, choices, runtime, data_digest(prepared.trajectories), check)
+
+
+def finish_operator(model: Operator, choices: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
+    """Show a trained model whole rollouts of the training part once more, unless they were observed in part."""
+    if choices.data.observed_fraction < 1.0:
+        return
+    windows = prepared.windows("train", horizon=prepared.horizon, starts="first")
+    count = max(1, FINISHED_CELLS // (prepared.horizon * math.prod(prepared.trajectories.grid.shape)))
+    model.finish(_spread_out(windows, count, choices.training.batch_size, runtime))
 
 
 def training_windows(choices: RunSettings, prepared: Prepared) -> Windows:
@@ -83,9 +98,9 @@ def _fit(normalizer: Normalizer, units: Normalizer) -> None:
     normalizer.set(mean=units.mean, scale=units.scale, logarithmic=units.logarithmic)
 
 
-def _preparation(model: Operator, windows: Windows, batch_size: int, runtime: Runtime) -> Iterator[Window]:
-    learns = any(parameter.requires_grad for parameter in model.parameters())
-    count = min(len(windows), PREPARED_WINDOWS) if learns else len(windows)
+def _spread_out(windows: Windows, count: int, batch_size: int, runtime: Runtime) -> Iterator[Window]:
+    """Up to `count` windows from the first to the last, in batches."""
+    count = min(len(windows), count)
     places = torch.linspace(0, len(windows) - 1, count, dtype=torch.float64).round().long().tolist()
     for first in range(0, count, batch_size):
         window = windows.gather(places[first : first + batch_size])

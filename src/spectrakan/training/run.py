@@ -18,7 +18,7 @@ from spectrakan.models import from_pretrained
 from spectrakan.models.operator import Operator
 from spectrakan.runs import RunFolder, RunLock, RunLog, read_log, read_record, write_record
 from spectrakan.runs.log import rewind_log
-from spectrakan.training.assemble import build_session
+from spectrakan.training.assemble import build_session, finish_operator
 from spectrakan.training.events import Listener
 from spectrakan.training.listeners import CheckpointWriter, LogWriter, TensorBoardWriter, require_tensorboard
 from spectrakan.training.loop import train_epochs
@@ -121,12 +121,13 @@ def _carry_out(
             raise Stopped(stop.number or 15)
         stop.patient = False
         saver.save_last()
-    seconds = spent + time.perf_counter() - begin
     model = session.model
     if session.best_weights:
         model.load_state_dict(session.best_weights)
     model.eval()
-    if writes is not None and not session.best_weights:
+    finish_operator(model, choices, prepared, runtime)
+    seconds = spent + time.perf_counter() - begin
+    if writes is not None:
         model.save_pretrained(writes.best)
     scores = final_scores(model, prepared, choices, runtime)
     record = record_of(model, prepared, choices, scores, seconds=seconds, runtime=runtime, digest=session.data_sha256)

@@ -118,3 +118,87 @@ def test_gates_are_kept_with_the_model(tmp_path, generator):
     assert model.answer_gates.gate.min() < 0.999
     model.save_pretrained(tmp_path / "model")
     assert torch.equal(sk.from_pretrained(tmp_path / "model")(frames[:, :1]), model(frames[:, :1]))
+
+
+def noisy_answers(generator: torch.Generator, noise: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
+    """True answers of five waves of unit size, and the same with noise of known size: `(1, 1, 20000, 64)` both."""
+    waves = torch.cat([wave(("periodic",), (k,), 64) for k in range(5)], dim=1)
+    true, error = (torch.randn(20_000, 5, generator=generator, dtype=torch.float64) for _ in range(2))
+    said = true + error * torch.tensor(noise, dtype=torch.float64)
+    return tuple((part @ waves[0])[None, None] for part in (said, true))
+
+
+def test_refitted_gates_are_those_of_the_errors_that_were_made(generator):
+    noise = [0.0, 0.5, 1.0, 2.0, 4.0]
+    said, true = noisy_answers(generator, noise)
+    axes, gates = axes_for(("periodic",), 64), AnswerGates(1, 6, ("periodic",), 0.1)
+    gates.refit([(said, true, axes)], adding=False)
+    wanted = torch.tensor([1 / (1 + size**2) for size in noise])
+    torch.testing.assert_close(gates.gate[0, :5], wanted, atol=0.01, rtol=0)
+    best = (gates.double()(said[0], axes) - true[0]).square().mean()
+    for place, factor in itertools.product(range(1, 5), (0.95, 1.05)):
+        kept = gates.gate[0, place].item()
+        gates.gate[0, place] = factor * kept
+        assert (gates(said[0], axes) - true[0]).square().mean() > best
+        gates.gate[0, place] = kept
+
+
+def test_refitting_opens_no_closed_gate_and_nothing_beyond_one(generator):
+    axes = axes_for(("wall", "wall"), 16)
+    true = torch.randn(1, 2, 8, 16, 16, generator=generator)
+    gates = AnswerGates(2, 4, ("wall", "wall"), 0.1)
+    gates.gate[0, 0] = gates.gate[1, 3] = 0.0
+    gates.refit([(0.5 * true, true, axes)], adding=True)
+    assert gates.gate[0, 0] == gates.gate[1, 3] == 0.0
+    assert (gates.gate == 1).sum() == gates.gate.numel() - 2
+    gates.refit([(-true, true, axes)], adding=True)
+    assert not gates.gate.any()  # what says the contrary is not heard
+    kept = gates.gate.clone()
+    gates.refit([], adding=True)
+    assert torch.equal(gates.gate, kept)
+
+
+def test_a_mean_that_is_added_up_is_judged_by_its_sums(generator):
+    """An error that is always the same is small beside one step's change and large beside that of many."""
+    true = torch.randn(20, 1, 500, 1, generator=generator, dtype=torch.float64)
+    said = true + 0.5
+    fields = [part.expand(-1, -1, -1, 32).clone() for part in (said, true)]
+    axes, found = axes_for(("periodic",), 32), {}
+    for adding in (False, True):
+        gates = AnswerGates(1, 4, ("periodic",), 0.1)
+        gates.refit([(*fields, axes)], adding=adding)
+        found[adding] = float(gates.gate[0, 0])
+    v, w = said.cumsum(0), true.cumsum(0)
+    assert found[False] == pytest.approx(float((said * true).sum() / said.square().sum()), rel=1e-5)
+    assert found[True] == pytest.approx(float((v * w).sum() / v.square().sum()), rel=1e-5)
+    assert found[True] < 0.5 < 0.7 < found[False]
+
+
+@pytest.mark.parametrize("predict", ["increment", "direct"])
+def test_a_finished_model_errs_less_where_its_network_is_noise(predict, generator):
+    facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1, boundary=("periodic",))
+    model = sk.build_model("amfno", facts, width=4, num_modes=4, answer_error=0.01, predict=predict).eval()
+    frames = torch.randn(8, 5, 16, 1, generator=generator)
+    window = Window(frames[:, :2], frames[:, 2:], None, None)
+    model.prepare([window])
+
+    def error() -> float:
+        with torch.no_grad():
+            said = [model(frames[:, step : step + 2]) for step in range(3)]
+        return float((torch.stack(said, 1) - frames[:, 2:]).square().mean())
+
+    before = error()
+    model.finish([window])
+    after, gates = error(), model.answer_gates.gate.clone()
+    assert after < 0.999 * before
+    model.finish([window])
+    torch.testing.assert_close(model.answer_gates.gate, gates)  # finished once for all
+
+
+def test_a_model_without_gates_has_nothing_to_finish(generator):
+    facts = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    model = sk.build_model("fno", facts, width=4, num_modes=4)
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    frames = torch.randn(2, 2, 16, 1, generator=generator)
+    model.finish([Window(frames[:, :1], frames[:, 1:], None, None)])
+    assert all(torch.equal(value, kept[name]) for name, value in model.state_dict().items())
