@@ -40,9 +40,14 @@ SMALL = {
 LIGHT = AttackSettings(starts=4, steps=5, pairs=8)
 
 
-def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, **choices) -> SpectraKAN:
+def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, fields: int = 1, **choices) -> SpectraKAN:
     facts = sk.OperatorSignature(
-        space_dims=dims, history=2, in_channels=1, out_channels=1, num_params=num_params, boundary=("wall",) * dims
+        space_dims=dims,
+        history=2,
+        in_channels=fields,
+        out_channels=fields,
+        num_params=num_params,
+        boundary=("wall",) * dims,
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -53,6 +58,8 @@ def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, **choices) ->
             torch.nn.init.normal_(model.answer.weight)
         if model.answer_gates is not None:
             torch.nn.init.uniform_(model.answer_gates.gate)
+        if model.config.field_factors:
+            torch.nn.init.normal_(model.readout.out.weight)
     return model
 
 
@@ -62,7 +69,7 @@ def held(
     """Every bound against its attack; the ratios of rates."""
     model = model.double().eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(1)
-    history = torch.randn(1, 2, *cells, 1, generator=generator).double()
+    history = torch.randn(1, 2, *cells, model.signature.in_channels, generator=generator).double()
     count = model.signature.num_params
     params = torch.randn(1, count, generator=generator).double() if count else None
     axes = model.axes(history, None)
@@ -94,6 +101,9 @@ VARIANTS = [
     {"block": "residual", "excitation": False, "activation": "relu"},
     {"answer_error": 0.1},
     {"answer_error": 0.1, "token_answers": True, "predict": "direct"},
+    {"field_factors": True},
+    {"field_factors": True, "answer_error": 0.1, "fields": 2},
+    {"field_factors": True, "predict": "direct", "fields": 2},
 ]
 
 
@@ -113,8 +123,9 @@ def test_bounds_hold_for_large_balls_too(seed, radius):
     held(small_model(seed=seed), radius, (8,), AttackSettings(starts=4, steps=3, pairs=4))
 
 
-def test_a_tiny_ball_comes_down_to_what_ascent_finds():
-    ratios = held(small_model(), 1e-4, (9,), AttackSettings(starts=16, steps=10))
+@pytest.mark.parametrize("choices", [{}, {"field_factors": True, "fields": 2}], ids=["usual", "factors"])
+def test_a_tiny_ball_comes_down_to_what_ascent_finds(choices):
+    ratios = held(small_model(**choices), 1e-4, (9,), AttackSettings(starts=16, steps=10))
     assert max(ratios.values()) < 1.1
 
 

@@ -94,6 +94,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
             "token": "kan",
             "fusion": "readout",
             "token_answers": False,
+            "field_factors": False,
             "gate_conditioning": "none",
         },
     },
@@ -117,8 +118,8 @@ def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) 
 
     A step in time is a small change, which residual blocks begin with; a steady map is none. Where fields evolve, a
     wider fine branch serves better than a coarse one for the same time. On one axis more modes are cheap, joint modes
-    are the same as axial ones, and the token answers directly what all cells share. A step in time comes nearer to
-    the truth than a steady answer, and its gates are told so.
+    are the same as axial ones, the token answers directly what all cells share, and fields have factors of their own.
+    A step in time comes nearer to the truth than a steady answer, and its gates are told so.
     """
     if name not in {"spectrakan", "amfno"} or variant != "default":
         return VARIANTS.get(name, {}).get(variant, {})
@@ -126,7 +127,8 @@ def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) 
         return _STEADY | (_ONE_AXIS if space_dims == 1 else {})
     has_token = name == "spectrakan"
     if space_dims == 1:
-        return _ONE_AXIS | _EVOLVING | {"factor": 1} | ({"token_answers": True} if has_token else {})
+        by_token = {"token_answers": True, "field_factors": True} if has_token else {}
+        return _ONE_AXIS | _EVOLVING | {"factor": 1} | by_token
     return _EVOLVING | _SEVERAL_AXES_EVOLVING | ({"attention_scaling": "width"} if has_token else {})
 
 

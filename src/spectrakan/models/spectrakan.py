@@ -3,7 +3,8 @@
 f = F_fine(u) + U_s F_coarse(D_s u)          multi-scale gated axial trunk (AMFNO)
 t = Phi_KAN(P(u))                            global token (G-KAN)
 A = sum_y softmax_y(<Q t, K f(y)>/c) V f(y)              what the token pulls out of the features (GML)
-u_next(x) = G (R([f(x), A]) [+ H t])         pointwise readout, gates on its modes; a token may answer directly too
+u_next(x) = G (R([f(x), A]) [+ H t])         pointwise readout, gates on its modes; a token may answer directly too,
+                                             and R may be a sum and a product with the last frame, R_0 + R_1 u(x)
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class SpectraKANConfig(AMFNOConfig):
     """Whether the readout gets features and global value side by side, or their sum f + A."""
     token_answers: bool = False
     """Whether the token, if there is one, adds to the answer directly too, by a linear map, the same in all cells."""
+    field_factors: bool = False
+    """Whether the readout also gives each field a factor of its own last frame, for equations multiply fields."""
     gate_conditioning: Literal["none", "token"] = "none"
     """Whether the token also scales the spectral gates, which axial layers have and joint ones do not."""
 
@@ -118,7 +121,12 @@ class SpectraKAN(RefiningOperator):
         # The sum f + A needs A of the features' width: heads are brought together by one more map.
         self.merge = nn.Linear(heads * value_width, config.width) if config.fusion == "sum" and heads > 1 else None
         beside = heads * value_width if self.global_token and config.fusion == "readout" else 0
-        self.readout = Readout(config.width, beside, config.readout_width, signature.out_channels)
+        fields = signature.out_channels
+        if config.field_factors and not signature.evolves:
+            raise ConfigError("field_factors=True needs fields that evolve: a steady answer has no last frame")
+        self.readout = Readout(config.width, beside, config.readout_width, (1 + config.field_factors) * fields)
+        with torch.no_grad():  # factors are silent before training
+            self.readout.out.weight[fields:] = self.readout.out.bias[fields:] = 0.0
         answers = config.token_answers and self.global_token is not None
         self.answer = nn.Linear(token_width, signature.out_channels, bias=False) if answers else None
         if self.answer is not None:
@@ -133,6 +141,9 @@ class SpectraKAN(RefiningOperator):
         if value is not None and self.config.fusion == "sum":
             features, value = add_everywhere(features, self._merged(value)), None
         answer = self.readout(features, value)
+        if self.config.field_factors:
+            added, factors = answer.chunk(2)
+            answer = torch.addcmul(added, factors, history[:, -1].movedim(-1, 0))
         if self.answer is not None:
             answer = add_everywhere(answer, self.answer(token))
         return channels_last(answer)

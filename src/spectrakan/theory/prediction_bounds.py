@@ -2,8 +2,9 @@
 
     p(y) = [last frame +] scale G (W_2 gelu(h(y)) + b_2 [+ H t]),     h(y) = W_1 f(y) + B A + b_1
 
-with G the gates on the answer's modes, if there are any. Per output cell the Jacobian's row sums are bounded, which
-is the norm from sup to sup:
+with G the gates on the answer's modes, if there are any. Where a part of the readout is a factor c of a field u of
+the last frame, D(c u) = u Dc + c Du with both in their intervals. Per output cell the Jacobian's row sums are
+bounded, which is the norm from sup to sup:
     |G (W_2 s J_h + H J_t) + last| row sums  +  |G| (|W_2 s| (what varies in h)  +  |W_2| d (reach of h)  +  (what
     varies in H t)),     gelu'(h) in s +- d.
 """
@@ -14,13 +15,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.answer_gates import AnswerGates
 from spectrakan.nn.axis import Axis
+from spectrakan.nn.embedding import pointwise
 from spectrakan.theory.attention_bounds import cell_blocks
-from spectrakan.theory.signal import Signal
+from spectrakan.theory.signal import Signal, Stage
 from spectrakan.theory.slopes import slope_range
 from spectrakan.theory.tangent import Tangent
 
@@ -55,8 +58,12 @@ def prediction_rate(
     value: Tensor,
     modulation: Tangent,
     axes: Sequence[Axis],
+    last: Tensor,
 ) -> Tensor:
-    """Sup over cells and fields of the prediction's rate in the sup norm, at unit scale; A's value `(values,)`."""
+    """Sup over cells and fields of the prediction's rate in the sup norm, at unit scale.
+
+    A's value `(values,)`; `last` frame at unit scale `(field, cells)`.
+    """
     local, out = model.readout.local, model.readout.out
     spreading = _spreading(model)
     centre = local.weight @ features.value.flatten(1) + (spreading @ value + local.bias)[:, None]
@@ -64,19 +71,23 @@ def prediction_rate(
     moved = features.stage.moved(reach)
     low, high = slope_range("gelu", centre - moved, centre + moved)
     slope, half = (low + high) / 2, (high - low) / 2
+    readings = pointwise(out.weight, out.bias, F.gelu(centre))
     scale = model.increment_scale[:, None]
     said = None if model.answer is None else token.tangent.times(scale * model.answer.weight)
     gates = None if model.answer_gates is None else _gate_matrices(model.answer_gates, features, axes)
     answers = []
     for part in _hidden(model, features, modulation, spreading):
-        weight = scale[..., None] * out.weight[..., None] * slope[:, part.cells]
-        middle = torch.einsum("ohy,hyn->oyn", weight, part.middle)
+        weight = out.weight[..., None] * slope[:, part.cells]
         varies = torch.einsum("ohy,hy->oy", weight.abs(), part.varies)
+        bent = out.weight.abs() @ (half[:, part.cells] * part.reach())
+        read = _Answer(part.cells, torch.einsum("ohy,hyn->oyn", weight, part.middle), varies + bent)
+        if model.config.field_factors:
+            read = _with_factors(read, readings, last, model, features.stage)
+        middle, varies = scale[..., None] * read.middle, scale * read.varies
         if said is not None:
             middle = middle + said.middle[:, None]
             varies = varies if said.box is None else varies + said.box[:, None]
-        bent = scale * (out.weight.abs() @ (half[:, part.cells] * part.reach()))
-        answers.append(_Answer(part.cells, middle, varies + bent))
+        answers.append(_Answer(part.cells, middle, varies))
     if gates is not None:
         answers = [_gated(answers, gates)]
     rates = []
@@ -85,6 +96,18 @@ def prediction_rate(
             _add_last_frame(answer.middle, answer.cells, model)
         rates.append((answer.middle.abs().sum(-1) + answer.varies).amax())
     return torch.stack(rates).amax()
+
+
+def _with_factors(read: _Answer, readings: Tensor, last: Tensor, model: SpectraKAN, stage: Stage) -> _Answer:
+    """A + c u: rows of the readout are all a, then all c; `readings` of it at the centre of the ball."""
+    field = last[:, read.cells]
+    (added, factor), (added_varies, factor_varies) = read.middle.chunk(2), read.varies.chunk(2)
+    middle = added + field[..., None] * factor
+    _add_last_frame(middle, read.cells, model, readings.chunk(2)[1][:, read.cells])
+    reach = factor.abs().sum(-1) + factor_varies
+    # The field moves by the radius, a factor by what its rate allows.
+    varies = added_varies + field.abs() * factor_varies + stage.radius * reach + stage.moved(reach)
+    return _Answer(read.cells, middle, varies)
 
 
 def _gate_matrices(gates: AnswerGates, features: Signal, axes: Sequence[Axis]) -> Tensor:
@@ -126,12 +149,12 @@ def _hidden(model: SpectraKAN, features: Signal, modulation: Tangent, spreading:
         yield _Hidden(cells, jacobian, varies + aside[:, None])
 
 
-def _add_last_frame(middle: Tensor, cells: slice, model: SpectraKAN) -> None:
-    """Add the derivative of the last frame, one in its own field and cell, to rows `(out, cells, inputs)`."""
+def _add_last_frame(middle: Tensor, cells: slice, model: SpectraKAN, times: Tensor | float = 1.0) -> None:
+    """Add `times` the last frame's derivative, one in its own field and cell, to rows `(out, cells, inputs)`."""
     fields, total = model.signature.in_channels, middle.shape[-1]
     frames = model.signature.history
     all_cells = total // (frames * fields)
-    for field in range(middle.shape[0]):
+    places = torch.arange(cells.start, cells.stop)
+    for field, slope in enumerate(torch.as_tensor(times).expand(middle.shape[:2])):
         first = ((frames - 1) * fields + field) * all_cells
-        places = torch.arange(cells.start, cells.stop)
-        middle[field, places - cells.start, first + places] += 1.0
+        middle[field, places - cells.start, first + places] += slope

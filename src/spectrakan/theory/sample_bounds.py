@@ -119,7 +119,8 @@ def _bound_in(
     value = model._value(token.value[None], features.value[:, None], axes)
     if value is None:
         raise TypeError("a model with a token has a modulation")
-    prediction = prediction_rate(model, token, features, value[0], modulation, axes)
+    last = inputs[-model.signature.in_channels :, 0].flatten(1)
+    prediction = prediction_rate(model, token, features, value[0], modulation, axes, last)
     return torch.stack([token.tangent.bound(), bound, prediction]), heads
 
 

@@ -247,6 +247,21 @@ def test_a_token_that_answers_is_silent_at_first_and_then_adds_the_same_in_all_c
     assert sk.build_model("spectrakan", facts, token="none", token_answers=True).answer is None
 
 
+def test_factors_are_silent_at_first_and_then_multiply_each_field_by_its_own(generator):
+    facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=2, out_channels=2)
+    model = sk.build_model("spectrakan", facts, width=4, num_modes=3, num_layers=1, field_factors=True).eval()
+    field = torch.randn(2, 2, 16, 2, generator=generator)
+    factors = torch.tensor([0.5, -2.0])
+    with torch.no_grad():
+        before = model(field)
+        model.readout.out.bias[2:] = factors
+        moved = model(field) - before
+    torch.testing.assert_close(moved, factors * field[:, -1], atol=1e-5, rtol=0)
+    steady = sk.OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1, steady=True)
+    with pytest.raises(ConfigError, match="needs fields that evolve"):
+        sk.build_model("spectrakan", steady, field_factors=True)
+
+
 @pytest.mark.parametrize("dims", [1, 2])
 def test_without_edges_an_evolving_field_may_lie_anywhere(dims, generator):
     facts = sk.OperatorSignature(
