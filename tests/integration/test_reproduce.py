@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import spectrakan
-from spectrakan.experiments.scales import SCALES, TEST_SEED
+from spectrakan.experiments.scales import SCALES, TEST_SEED, TRAIN_SEED
 from spectrakan.runs import read_record
 
 TABLES = ("main", "ablation", "tokens", "data-efficiency")
@@ -74,6 +74,18 @@ def test_all_models_of_a_case_were_treated_alike(campaign: Path):
         assert len({record["details"]["test_sha256"] for record in mine}) == 1
         recipes = [{**record["config"]["training"], "learning_rate": 0} for record in mine]
         assert all(recipe == recipes[0] for recipe in recipes)
+
+
+def test_development_samples_are_scored_without_a_look_at_the_test(campaign: Path):
+    ledger = (campaign / "results/smoke/ledger.jsonl").read_text()
+    done = run("development", "--scale", "smoke", "--model", "spectrakan", "--case", "darcy2d", folder=campaign)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((campaign / "results/smoke/development.json").read_text())["darcy2d"]
+    assert found["seed"] not in {TEST_SEED, TRAIN_SEED}
+    assert set(found["runs"]) == {"spectrakan-default-s0", "spectrakan-default-s1", "spectrakan-paper-s0"}
+    tested = records(campaign, "main")["darcy2d-spectrakan-default-s0"]["metrics"]["rmse"]
+    assert 0 < found["runs"]["spectrakan-default-s0"]["rmse"] != tested
+    assert (campaign / "results/smoke/ledger.jsonl").read_text() == ledger
 
 
 def test_tests_were_made_once_and_read_once_a_cell(campaign: Path):

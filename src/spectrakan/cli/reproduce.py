@@ -14,6 +14,7 @@ from spectrakan.experiments.archive import Archive
 from spectrakan.experiments.campaign import Outcome, Stage, run_stages, sort_out
 from spectrakan.experiments.catalog import stages_of
 from spectrakan.experiments.cells import Cell
+from spectrakan.experiments.development import measure_development
 from spectrakan.experiments.document import results_page
 from spectrakan.experiments.estimate import Estimator, span
 from spectrakan.experiments.figures import PLANS, draw_figures
@@ -21,7 +22,7 @@ from spectrakan.experiments.scales import scale_named
 from spectrakan.experiments.step_times import measure_steps
 from spectrakan.storage import write_text_atomically
 
-FIGURES, STEPS = "figures", "steps"
+FIGURES, STEPS, DEVELOPMENT = "figures", "steps", "development"
 
 
 def reproduce(
@@ -43,7 +44,7 @@ def reproduce(
     validation_only: Annotated[
         bool, typer.Option("--validation-only", help="Trials on validation data; test samples stay unread.")
     ] = False,
-    label: Annotated[str, typer.Option(help="Name of a trial, with --validation-only.")] = "",
+    label: Annotated[str, typer.Option(help="Name of a trial, with --validation-only or `development`.")] = "",
     train_only: Annotated[
         bool, typer.Option("--train-only", help="Train and keep the weights; a later run reads the test and scores.")
     ] = False,
@@ -63,16 +64,17 @@ def reproduce(
     \b
     spectrakan reproduce all --scale smoke                    everything, tiny, in seconds
     spectrakan reproduce main --scale small --jobs 2          the main table on two cores
+    spectrakan reproduce development --model ffno             trained weights on samples that are no test
     spectrakan reproduce --validation-only --task droplet2d --label wide model.width=48
     """
     chosen = scale_named(scale)
     archive = Archive(results, cache or results / ".cache", scale)
     wanted = [word for word in words or [] if "=" not in word] or ["all"]
-    tables = [word for word in wanted if word not in (FIGURES, STEPS)]
+    tables = [word for word in wanted if word not in (FIGURES, STEPS, DEVELOPMENT)]
     changes = [word for word in words or [] if "=" in word]
     if validation_only:
         stages = [search.stage(case or main.main_cases(chosen), _named(model), seed or [0], changes, label)]
-    elif changes or label:
+    elif changes or (label and DEVELOPMENT not in wanted):
         raise ConfigError("settings and --label change a trial: give them with --validation-only")
     else:
         stages = [_only(stage, case, model, seed) for stage in stages_of(tables, chosen)]
@@ -86,6 +88,9 @@ def reproduce(
     if not validation_only and {FIGURES, "all"} & set(wanted):
         chosen_cases = None if not case else [name for name in PLANS if name in case]
         draw_figures(archive, cases=chosen_cases, formats=figure_format or (), tell=_tell)
+    if not validation_only and DEVELOPMENT in wanted:
+        names = [name.partition("/")[0] for name in model or []]
+        measure_development(archive, cases=case or (), models=names, label=label, tell=_tell)
     if docs is not None:
         write_text_atomically(docs, results_page(archive))
         print(f"{docs}: tables from the records in {archive.folder}")

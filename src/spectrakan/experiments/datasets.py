@@ -23,7 +23,7 @@ from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation.evaluate import coarsen
 from spectrakan.experiments.ledger import Ledger
-from spectrakan.experiments.scales import TRAIN_SEED, Case, Scale
+from spectrakan.experiments.scales import DEVELOPMENT_SEED, TRAIN_SEED, Case, Scale
 from spectrakan.fields import Trajectories
 from spectrakan.runs import data_digest
 
@@ -91,6 +91,19 @@ class Datasets:
             return None
         wanted = SampleSet(case, TRAIN_SEED, case.num_samples, case.frames, case.resolution)
         return self.folder / f"{name}-train-{wanted.key}.h5", wanted
+
+    def development(self, name: str) -> Trajectories | None:
+        """Twice as many samples as the test has, of a seed that is neither its own nor that of training."""
+        case = self.scale.cases[name]
+        if task_named(case.task).equation is None:
+            return None
+        count = 2 * case.test_samples
+        wanted = SampleSet(case, DEVELOPMENT_SEED, count, scored_frames(case), case.resolution)
+        path = self.folder / f"{name}-development-{wanted.key}.h5"
+        with _alone(path):
+            if not path.is_file():
+                write_dataset(path, _make(wanted))
+        return load_dataset(path)
 
     def test(self, name: str, reader: str, *, resolution: int | None = None, longer: bool = False) -> Scored:
         """The final test samples, at another resolution or five times as long if asked for; `reader` is written down.

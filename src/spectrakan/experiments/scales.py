@@ -13,8 +13,11 @@ from spectrakan.errors import ConfigError, nearest
 
 TRAIN_SEED = 0
 """Seed of all samples for training and validation."""
-TEST_SEED = 121_301_813
+TEST_SEED = 640_187_259
 """Seed of the final test samples, used for nothing else; a case may have one of its own."""
+
+DEVELOPMENT_SEED = 777
+"""Seed of samples to look at while developing."""
 
 
 @dataclass(frozen=True)
