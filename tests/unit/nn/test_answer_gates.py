@@ -178,6 +178,8 @@ def test_a_mean_that_is_added_up_is_judged_by_its_sums(generator):
 def test_a_finished_model_errs_less_where_its_network_is_noise(predict, generator):
     facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1, boundary=("periodic",))
     model = sk.build_model("amfno", facts, width=4, num_modes=4, answer_error=0.01, predict=predict).eval()
+    with torch.no_grad():
+        model.readout.out.weight.normal_(std=3.0, generator=generator)  # an untrained network that speaks up
     frames = torch.randn(8, 5, 16, 1, generator=generator)
     window = Window(frames[:, :2], frames[:, 2:], None, None)
     model.prepare([window])
@@ -190,7 +192,7 @@ def test_a_finished_model_errs_less_where_its_network_is_noise(predict, generato
     before = error()
     model.finish([window])
     after, gates = error(), model.answer_gates.gate.clone()
-    assert after < 0.999 * before
+    assert after < 0.9 * before
     model.finish([window])
     torch.testing.assert_close(model.answer_gates.gate, gates)  # finished once for all
 
