@@ -83,14 +83,14 @@ def reproduce(
         return
     outcome = run_stages(stages, archive, jobs=jobs, refresh=refresh, train_only=train_only, tell=_tell)
     print(f"{scale}: {outcome}")
+    models = [name.partition("/")[0] for name in model or []]
     if not validation_only and {STEPS, "all"} & set(wanted):
-        measure_steps(archive, models=[name.partition("/")[0] for name in model or []], tell=_tell)
+        measure_steps(archive, models=models, tell=_tell)
     if not validation_only and {FIGURES, "all"} & set(wanted):
         chosen_cases = None if not case else [name for name in PLANS if name in case]
         draw_figures(archive, cases=chosen_cases, formats=figure_format or (), tell=_tell)
     if not validation_only and DEVELOPMENT in wanted:
-        names = [name.partition("/")[0] for name in model or []]
-        measure_development(archive, cases=case or (), models=names, label=label, tell=_tell)
+        measure_development(archive, cases=case or (), models=models, label=label, tell=_tell)
     if docs is not None:
         write_text_atomically(docs, results_page(archive))
         print(f"{docs}: tables from the records in {archive.folder}")

@@ -44,10 +44,10 @@ def measure_development(
             continue
         known = found.setdefault(case, {"seed": DEVELOPMENT_SEED, "samples": data.num_samples, "runs": {}})
         for record in archive.records(TRIALS if label else TABLE):
-            folder = archive.kept_run(record)
-            if (record["details"]["case"], record["details"]["label"]) != (case, label) or not folder.best.is_dir():
+            if (record["details"]["case"], record["details"]["label"]) != (case, label):
                 continue
-            if models and record["model"] not in models:
+            folder = archive.kept_run(record)
+            if (models and record["model"] not in models) or not folder.best.is_dir():
                 continue
             name = "-".join(filter(None, [record["model"], record["variant"], f"s{record['seed']}", label]))
             horizon = record["details"]["validation"]["horizon"]

@@ -99,7 +99,7 @@ def prediction_rate(
 
 
 def _with_factors(read: _Answer, readings: Tensor, last: Tensor, model: SpectraKAN, stage: Stage) -> _Answer:
-    """A + c u: rows of the readout are all a, then all c; `readings` of it at the centre of the ball."""
+    """The sum a + c u: rows of the readout are all a, then all c; `readings` of it at the centre of the ball."""
     field = last[:, read.cells]
     (added, factor), (added_varies, factor_varies) = read.middle.chunk(2), read.varies.chunk(2)
     middle = added + field[..., None] * factor
