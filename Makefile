@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(VENV)/.installed-bench
 
-.PHONY: help demo test test-all lint bench docs clean
+.PHONY: help demo test test-all lint bench docs reproduce clean
 
 help:
 	@echo "make demo      train SpectraKAN and FNO on droplets, compare, write demo.html"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-all  the same and the slow proofs"
 	@echo "make lint      lint, types and import rules alone"
 	@echo "make bench     speed and memory against peers, written to benchmarks/RESULTS.md"
+	@echo "make reproduce run the campaign: the paper's tables, cell by cell (TABLES=main for one)"
 	@echo "make docs      check the examples in docstrings and documents"
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -31,7 +32,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	PYTHONPATH=src $(BIN)/lint-imports
+	PYTHONPATH=src:. $(BIN)/lint-imports
 
 test: lint docs
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow" tests
@@ -41,6 +42,9 @@ test-all: lint docs
 
 docs: $(INSTALLED)
 	$(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' -o testpaths= src/spectrakan README.md docs
+
+reproduce: $(INSTALLED)
+	$(BIN)/python -m experiments $(TABLES)
 
 bench: $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -41,7 +41,7 @@ class Study:
     task: str
     cells: int
     radius: float
-    choices: tuple[str, ...]
+    settings: tuple[str, ...]
 
 
 _REACTION = ("data.num_samples=40", "data.history=2", "training.epochs=4", *ONE_STEP)
@@ -58,7 +58,7 @@ STUDIES = {
 
 def certificate_of(study: Study) -> dict[str, Any]:
     """Train, certify around unseen samples, and keep every bound beside what attacks reached."""
-    run = train(study.task, "spectrakan", [f"data.resolution={study.cells}", *study.choices, *MODEL])
+    run = train(study.task, "spectrakan", [f"data.resolution={study.cells}", *study.settings, *MODEL])
     unseen = generate(study.task, num_samples=SAMPLES, resolution=study.cells, seed=1000)
     history = run.model.signature.history
     shown = unseen.values[:, :history] if unseen.inputs is None else unseen.inputs
@@ -68,13 +68,13 @@ def certificate_of(study: Study) -> dict[str, Any]:
         torch.as_tensor(shown[:], dtype=torch.float32),
         study.radius,
         grid=unseen.grid,
-        choices=CertifySettings(attack=ATTACK),
+        config=CertifySettings(attack=ATTACK),
     )
     return {
         "task": study.task,
         "resolution": study.cells,
         "radius": study.radius,
-        "settings": [*study.choices, *MODEL],
+        "settings": [*study.settings, *MODEL],
         "relative_l2": run.record["metrics"]["relative_l2"],
         "pairs": ATTACK.pairs,
         "seconds": round(time.process_time() - begin, 1),

@@ -22,7 +22,7 @@ from spectrakan.data.write import write_dataset
 from spectrakan.evaluation import evaluate
 from spectrakan.fields import Trajectories
 from spectrakan.models.operator import Operator
-from spectrakan.rollout import rollout
+from spectrakan.models.rollout import rollout
 from spectrakan.runs import provenance
 from spectrakan.theory.control import certified_bound
 from spectrakan.theory.parts import token_kan
@@ -74,14 +74,14 @@ def measure(controls: dict[str, list[str]], seeds: tuple[int, ...]) -> dict[str,
             for name, chosen in controls.items():
                 rows.append({"control": name, "seed": seed, **_run(seen, unseen, seed, chosen)})
                 print(json.dumps(rows[-1]), flush=True)
-    facts = {"task": TASK, "cells": CELLS, "samples": SAMPLES, "unseen": UNSEEN, "trained_horizon": TRAINED}
-    choices = {"settings": SETTINGS, "controls": controls}
-    return {**facts, **choices, "runs": rows, "means": _means(rows), "provenance": provenance()}
+    sizes = {"task": TASK, "cells": CELLS, "samples": SAMPLES, "unseen": UNSEEN, "trained_horizon": TRAINED}
+    configs = {"settings": SETTINGS, "controls": controls}
+    return {**sizes, **configs, "runs": rows, "means": _means(rows), "provenance": provenance()}
 
 
 def _run(seen: Path, unseen: Trajectories, seed: int, chosen: list[str]) -> dict[str, Any]:
     begin = time.process_time()
-    control = [f"training.lipschitz.{choice}" for choice in chosen]
+    control = [f"training.lipschitz.{setting}" for setting in chosen]
     run = train(TASK, "spectrakan", [*SETTINGS, f"data.path={seen}", f"runtime.seed={seed}", *control])
     return {**_outcome(run.model, unseen), "cpu_seconds": round(time.process_time() - begin, 1)}
 
@@ -108,7 +108,8 @@ def _growth(model: Operator, unseen: Trajectories) -> Tensor:
     horizon = max(HORIZONS)
     frames = [rollout(model, first, horizon) / model.output_units.scale for first in (start, changed)]
     size = (CHANGE * drawn).flatten(1).norm(dim=1)
-    return ((frames[1] - frames[0]).flatten(2).norm(dim=2) / size[:, None]).mean(0)
+    growth: Tensor = ((frames[1] - frames[0]).flatten(2).norm(dim=2) / size[:, None]).mean(0)
+    return growth
 
 
 def _means(rows: list[dict[str, Any]]) -> dict[str, Any]:

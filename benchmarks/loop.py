@@ -7,9 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from spectrakan.cli.demo import MODELS, SETTINGS, TASK
-from spectrakan.training import StepTaken, train
-from spectrakan.training.events import Event
+from spectrakan.cli.demo import MODELS, PROBLEM, TRAINING
+from spectrakan.training import Event, StepTaken, train
 
 LIMIT = 0.05
 
@@ -24,9 +23,9 @@ def overhead() -> list[dict[str, Any]]:
             if isinstance(event, StepTaken):
                 steps.append(event)
 
-        small = ["data.num_samples=10", "training.epochs=1"]
+        small = ["data.num_samples=10", "data.test_samples=1", "training.epochs=1"]
         with tempfile.TemporaryDirectory() as place:
-            train(TASK, name, [*SETTINGS, *shape, *small], Path(place) / "run", listeners=[keep])
+            train(PROBLEM, name, [*TRAINING, *shape, *small], Path(place) / "run", listeners=[keep])
         # The first steps fill caches.
         kept = steps[5:]
         seconds = statistics.median(step.seconds for step in kept)

@@ -40,13 +40,13 @@ UNSEEN = 4
 
 def study(task: str) -> dict[str, Any]:
     """Train on one task and study the modulation of unseen inputs."""
-    cells, choices, sizes = STUDIES[task]
-    run = train(task, "spectrakan", [f"data.resolution={cells}", *choices, *MODEL])
+    cells, settings, sizes = STUDIES[task]
+    run = train(task, "spectrakan", [f"data.resolution={cells}", *settings, *MODEL])
     unseen = generate(task, num_samples=UNSEEN, resolution=cells, seed=1000)
     found = attention_quadrature(run.model, _inputs(unseen), cells=sizes)
     return {
         "resolution": cells,
-        "settings": [*choices, *MODEL],
+        "settings": [*settings, *MODEL],
         "relative_l2": run.record["metrics"]["relative_l2"],
         **found.to_json(),
     }

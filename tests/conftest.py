@@ -6,11 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
 from jaxtyping import install_import_hook
 
 # Functions with jaxtyping annotations are checked on every call while the tests run.
 _hook = install_import_hook("spectrakan", "typecheck.checked")
+
+from spectrakan.processor import cap_instructions  # noqa: E402 - after the hook
+
+# Before torch is loaded; workers and started processes inherit the variable.
+cap_instructions()
+
+import torch  # noqa: E402
 
 
 @pytest.fixture

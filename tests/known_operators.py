@@ -11,7 +11,8 @@ from torch import Tensor
 from spectrakan.data.generate import solve
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories
 from spectrakan.models.operator import Operator
-from spectrakan.models.persistence import PersistenceConfig
+from spectrakan.models.stages import Stages
+from spectrakan.models.trivial import PersistenceConfig
 from spectrakan.nn.axis import Axis
 
 
@@ -21,10 +22,10 @@ class Scaled(Operator):
     name = "scaled"
 
     def __init__(self, signature: OperatorSignature, factor: float = 1.0, shift: float = 0.0) -> None:
-        super().__init__(signature, PersistenceConfig(), predict="direct")
+        super().__init__(signature, PersistenceConfig(), Stages(predict="direct", noise_level=0.0))
         self.factor, self.shift = factor, shift
 
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         return self.factor * history[:, -1] + self.shift
 
 
@@ -34,10 +35,10 @@ class Solver(Operator):
     name = "solver"
 
     def __init__(self, task: str, signature: OperatorSignature, step: float = 0.0, factor: float = 1.0) -> None:
-        super().__init__(signature, PersistenceConfig(), predict="direct")
+        super().__init__(signature, PersistenceConfig(), Stages(predict="direct", noise_level=0.0))
         self.task, self.step, self.factor = task, step, factor
 
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         solved = solve(self.task, history[:, -1], [self.step])[:, 0]
         return self.factor * solved.to(history.dtype)
 

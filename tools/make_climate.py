@@ -187,14 +187,11 @@ def whole_years(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def pack_subset(source: Path, target: Path, days: int) -> None:
     """Write the first `days` days as 16-bit integers; what the package ships."""
-    from spectrakan.data.packing import pack
-
     arrays = read(source)
     if len(arrays["day"]) < days:
         raise SystemExit(f"{source} holds {len(arrays['day'])} days, {days} are asked for")
-    temperature = pack(arrays["temperature"][:days], QUANTUM)
-    pressure = pack(arrays["pressure"][:days] / 100.0, QUANTUM)
-    packed = temperature.arrays("temperature") | pressure.arrays("pressure")
+    temperature = pack("temperature", arrays["temperature"][:days], QUANTUM)
+    packed = temperature | pack("pressure", arrays["pressure"][:days] / 100.0, QUANTUM)
     plain = {name: arrays[name] for name in ("lat", "lon", "orography", "land_fraction")}
     origin = str(arrays.get("source", f"days of {source.name}, made by the recipe of tools/make_climate.py"))
     np.savez_compressed(
@@ -206,6 +203,22 @@ def pack_subset(source: Path, target: Path, days: int) -> None:
         source=np.array(f"{origin}; first {days} days, packed to {QUANTUM} K and {QUANTUM} hPa"),
     )
     print(f"{target}: {target.stat().st_size / 1e6:.2f} MB, {days} days")
+
+
+def pack(name: str, values: np.ndarray, quantum: float) -> dict[str, np.ndarray]:
+    """The field `name` as 16-bit integers, value = offset + scale * integer, rounded to multiples of `quantum`.
+
+    Integers run from -32767 to 32767 around the middle of the range; -32768 is the usual mark of a missing value.
+    """
+    if not values.size or not np.isfinite(values).all():
+        raise SystemExit(f"{name}: only finite values can be packed, and at least one")
+    low, high = float(values.min()), float(values.max())
+    offset = round((low + high) / 2 / quantum) * quantum
+    integers = np.rint((values.astype(np.float64) - offset) / quantum)
+    if np.abs(integers).max() > 32767:
+        needed = (high - low) / 65534
+        raise SystemExit(f"{name} from {low:g} to {high:g} needs a step of at least {needed:.3g}, got {quantum:g}")
+    return {name: integers.astype(np.int16), f"{name}_scale": np.array(quantum), f"{name}_offset": np.array(offset)}
 
 
 def read(path: Path) -> dict[str, np.ndarray]:

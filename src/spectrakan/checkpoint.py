@@ -1,35 +1,34 @@
 """The whole state of a training run in a folder: safetensors and JSON, no pickle, no time stamp.
 
-Two runs that did the same have checkpoints of the same bytes.
+Equal runs have checkpoints of equal bytes.
 """
 
 from __future__ import annotations
 
-import errno
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from spectrakan.config import as_mapping
 from spectrakan.errors import DataFormatError, RunError
-from spectrakan.models.operator import Operator
-from spectrakan.storage import Bundle, load_bundle, save_bundle
+from spectrakan.storage import Bundle, load_bundle, require_plain_weights, save_bundle, versions
 
 Tensors = Mapping[str, Tensor]
-FULL = {errno.ENOSPC: "the disk is full", errno.EFBIG: "the file would be too large", errno.EDQUOT: "quota exceeded"}
+RUN = "run"
+"""The document that binds a folder to its run."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What it takes to go on as if nothing had happened.
+    """All that is needed to continue a run bit for bit.
 
     `weights` of the model, `average` their moving average (empty without one), `optimizer` as torch's
-    `state_dict()`, `random` the states of random number generators, `position` plain facts: step, epoch,
-    batch, best score. `good` is an earlier state, to which training goes back if its numbers spoil.
+    `state_dict()`, `random` the states of random number generators, `position` plain values: step, epoch,
+    batch, best score. `good` is an earlier state, to which training returns if its numbers are no longer finite.
+    `run_id` is that of the run (`RunFolder.run_id`), `log_lines` the length of its log at this point.
     """
 
     model: Mapping[str, Any]
@@ -39,20 +38,26 @@ class Checkpoint:
     average: Tensors = field(default_factory=dict)
     random: Tensors = field(default_factory=dict)
     good: Checkpoint | None = None
+    run_id: str = ""
+    log_lines: int | None = None
 
 
 TENSORS = ("weights", "average", "optimizer", "random")
 DOCUMENTS = ("optimizer", "position")
 GOOD = "good_"
-"""What the names of the earlier state's parts begin with."""
+"""Prefix of the names of the earlier state's parts."""
 
 
-def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint in one step; if that fails, `RunError` says why and the old one stands."""
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2) -> None:
+    """Write a checkpoint in one step and keep the last `keep`; on failure `RunError` says why and the old one stands.
+
+    Write the log up to this point first (`RunLog.mark`), so that no line is lost between the two.
+    """
     parts = _parts(checkpoint, "")
     earlier = Bundle({}, {}) if checkpoint.good is None else _parts(checkpoint.good, GOOD)
     documents = {"model": checkpoint.model, **parts.documents, **earlier.documents}
-    _save(folder, Bundle(tensors={**parts.tensors, **earlier.tensors}, documents=documents))
+    documents |= _binding(checkpoint.run_id, checkpoint.log_lines)
+    _save(folder, Bundle(tensors={**parts.tensors, **earlier.tensors}, documents=documents), keep)
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
@@ -67,22 +72,37 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     if missing:
         raise DataFormatError(f"'{folder}' is no training checkpoint: missing {', '.join(sorted(missing))}")
     good = _from_parts(bundle, GOOD, folder) if earlier else None
-    return replace(_from_parts(bundle, "", folder), good=good)
+    bound = _bound(bundle, folder)
+    return replace(_from_parts(bundle, "", folder), good=good, run_id=bound["id"], log_lines=bound["log_lines"])
+
+
+def load_newest(folder: Path) -> tuple[Checkpoint, str | None]:
+    """The newest sound one of the checkpoints that are kept, and a sentence for the user if it is not the newest."""
+    problems: list[DataFormatError] = []
+    for path in versions(folder):
+        try:
+            found = load_checkpoint(path)
+        except DataFormatError as problem:
+            problems.append(problem)
+            continue
+        notice = f"{problems[0]}; going on from the checkpoint before it, at '{path}'" if problems else None
+        return found, notice
+    raise problems[0] if problems else DataFormatError(f"there is no checkpoint at '{folder}'")
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove all kept versions of a checkpoint."""
+    for path in versions(folder):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _parts(checkpoint: Checkpoint, prefix: str) -> Bundle:
     """A state as named tensors and documents; the model is described once for all states."""
-    moments, numbers = _flatten(checkpoint.optimizer)
-    tensors = {
-        "weights": checkpoint.weights,
-        "average": checkpoint.average,
-        "optimizer": moments,
-        "random": checkpoint.random,
-    }
-    documents = {"optimizer": numbers, "position": checkpoint.position}
+    buffers, numbers = _flatten(checkpoint.optimizer)
+    tensors = (checkpoint.weights, checkpoint.average, buffers, checkpoint.random)
     return Bundle(
-        tensors={prefix + name: tensor for name, tensor in tensors.items()},
-        documents={prefix + name: document for name, document in documents.items()},
+        tensors={prefix + name: found for name, found in zip(TENSORS, tensors, strict=True)},
+        documents={prefix + "optimizer": numbers, prefix + "position": checkpoint.position},
     )
 
 
@@ -98,41 +118,63 @@ def _from_parts(bundle: Bundle, prefix: str, folder: Path) -> Checkpoint:
     )
 
 
-def save_best(folder: Path, model: Mapping[str, Any], weights: Tensors) -> None:
+def save_best(folder: Path, model: Mapping[str, Any], weights: Tensors, run_id: str = "") -> None:
     """Write weights as `save_pretrained` does, refusing any that are not finite."""
-    for name, tensor in weights.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise RunError(f"the best weights would not be finite: '{name}' holds a NaN or an infinity")
-    _save(folder, Bundle(tensors={"weights": weights}, documents={"model": model}))
-
-
-def describe_model(model: Operator) -> dict[str, Any]:
-    """What `from_pretrained` needs beside the weights."""
-    return {"name": model.name, "config": as_mapping(model.config), "signature": as_mapping(model.signature)}
-
-
-def _save(folder: Path, bundle: Bundle) -> None:
     try:
-        save_bundle(folder, bundle)
-    except OSError as problem:
-        reason = FULL.get(problem.errno or 0, problem.strerror)
+        require_plain_weights(weights, "the best weights would not be finite")
+    except DataFormatError as problem:
+        raise RunError(str(problem)) from None
+    _save(folder, Bundle(tensors={"weights": weights}, documents={"model": model, **_binding(run_id)}))
+
+
+def load_best(folder: Path, run_id: str | None = None) -> dict[str, Tensor]:
+    """The weights that `save_best` wrote; with `run_id`, those of another run raise `RunError`."""
+    bundle = load_bundle(folder)
+    if run_id is not None:
+        require_same_run(folder, _bound(bundle, folder)["id"], run_id)
+    return dict(bundle.tensors["weights"])
+
+
+def require_same_run(folder: Path, found: str, run_id: str) -> None:
+    """Refuse a folder (`last` or `best`) whose run is `found` and not `run_id`."""
+    if found != run_id:
+        other = f"another run ({found[:12]})" if found else "no known run"
         raise RunError(
-            f"cannot write the checkpoint '{folder}': {reason}. The previous one is intact; "
-            "make room, then go on with `spectrakan train --resume`"
+            f"'{folder}' is of {other}, this one is {run_id[:12]}: parts of different runs must not be mixed; "
+            "restore the folder from a copy of this run"
+        )
+
+
+def _binding(run_id: str, log_lines: int | None = None) -> dict[str, Any]:
+    return {RUN: {"id": run_id, "log_lines": log_lines}} if run_id or log_lines is not None else {}
+
+
+def _bound(bundle: Bundle, folder: Path) -> dict[str, Any]:
+    document = bundle.documents.get(RUN, {"id": "", "log_lines": None})
+    known = isinstance(document, dict) and document.keys() == {"id", "log_lines"} and isinstance(document["id"], str)
+    if not known:
+        raise DataFormatError(f"'{folder}' does not name its run: {RUN}.json must hold id and log_lines")
+    return dict(document)
+
+
+def _save(folder: Path, bundle: Bundle, keep: int = 1) -> None:
+    try:
+        save_bundle(folder, bundle, keep=keep)
+    except RunError as problem:
+        raise RunError(
+            f"cannot write the checkpoint: {problem}. The previous one is intact; then go on with "
+            "`spectrakan train --resume`"
         ) from None
 
 
 def _flatten(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Torch's nested optimizer state as named tensors and a JSON document."""
-    tensors, numbers = {}, {}
-    for index, entries in state.get("state", {}).items():
-        for name, value in entries.items():
-            key = f"{index}.{name}"
-            if isinstance(value, Tensor):
-                tensors[key] = value
-            else:
-                numbers[key] = value
-    return tensors, {"numbers": numbers, "groups": list(state.get("param_groups", []))}
+    values = {
+        f"{index}.{name}": value for index, entries in state["state"].items() for name, value in entries.items()
+    }
+    tensors = {key: value for key, value in values.items() if isinstance(value, Tensor)}
+    numbers = {key: value for key, value in values.items() if key not in tensors}
+    return tensors, {"numbers": numbers, "groups": list(state["param_groups"])}
 
 
 def _unflatten(tensors: Tensors, document: Any, folder: Path) -> dict[str, Any]:
@@ -141,15 +183,12 @@ def _unflatten(tensors: Tensors, document: Any, folder: Path) -> dict[str, Any]:
         for key, value in [*tensors.items(), *document["numbers"].items()]:
             index, _, name = key.partition(".")
             state.setdefault(int(index), {})[name] = value
-        groups = [{name: _pair(value) for name, value in group.items()} for group in document["groups"]]
+        # JSON has no tuples, Adam's betas are one; `params` stay a list.
+        groups = [
+            {name: tuple(value) if name == "betas" else value for name, value in group.items()}
+            for group in document["groups"]
+        ]
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise DataFormatError(f"the optimizer's state in '{folder}' is malformed: {problem!r}") from None
     # Torch maps names to parameters by this order, so it must be theirs.
-    for group in groups:
-        group["params"] = list(group["params"])
     return {"state": dict(sorted(state.items())), "param_groups": groups}
-
-
-def _pair(value: Any) -> Any:
-    """JSON has no tuples, Adam's betas are one."""
-    return tuple(value) if isinstance(value, list) else value

@@ -26,6 +26,10 @@ class RunError(SpectraKANError):
     """A run cannot begin or go on: its folder is in use, the disk or the memory is full, or training diverged."""
 
 
+class UnfittedWarning(UserWarning):
+    """A model is used before it was fitted to data."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Say which known word was probably meant, as the tail of an error message.
 

@@ -1,29 +1,45 @@
-"""A folder of safetensors and JSON files that is either whole and unchanged, or refused.
+"""Folders of tensors and JSON that load unchanged, or are refused.
 
-`manifest.json` lists every file with its SHA-256. A folder is written beside its place and moved there by
-renaming, so a crash leaves the old one or the new one, never a mixture. Nothing here is a pickle.
+`manifest.json` lists every file with its size and SHA-256. A folder is written beside its final path and renamed, so
+a crash leaves the old one or the new one, never a mixture. Only regular files of bounded size are read; none is a
+pickle.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
-from spectrakan.errors import DataFormatError
+from spectrakan.config import read_regular
+from spectrakan.errors import DataFormatError, RunError
 
 MANIFEST = "manifest.json"
 FORMAT = "spectrakan-folder"
-VERSION = 1
+VERSION = 2
+DOCUMENT_BYTES = 2**26
+"""Largest JSON document that is read."""
+TENSOR_BYTES = 2**32
+"""Largest file of tensors that is read: 1e9 numbers of four bytes."""
+PLAIN_TYPES = (
+    torch.float16, torch.bfloat16, torch.float32, torch.float64,
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool,
+)  # fmt: skip
+"""Types of numbers that weights may have."""
+FULL = {errno.ENOSPC: "the disk is full", errno.EFBIG: "the file would be too large", errno.EDQUOT: "quota exceeded"}
 
 
 @dataclass(frozen=True)
@@ -34,89 +50,143 @@ class Bundle:
     documents: Mapping[str, Any]
 
 
-def save_bundle(folder: Path, bundle: Bundle) -> None:
-    """Write a bundle as `folder`, replacing what stood there in one step."""
+def save_bundle(folder: Path, bundle: Bundle, *, keep: int = 1) -> None:
+    """Write a bundle as `folder`, replacing the previous one in one step; the last `keep` versions are kept.
+
+    If that fails, `RunError` names the file and a remedy, and the previous version is intact.
+    """
     folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir()
-    try:
-        files = {f"{name}.safetensors": _pack(tensors) for name, tensors in bundle.tensors.items()}
-        files |= {f"{name}.json": _json(document) for name, document in bundle.documents.items()}
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
-        files[MANIFEST] = _json({"format": FORMAT, "version": VERSION, "files": digests})
-        for name, content in files.items():
-            _write(draft / name, content)
-        _sync_folder(draft)
-        _move_into_place(draft, folder)
-    finally:
+    with _writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        try:
+            files = {f"{name}.safetensors": _pack(tensors) for name, tensors in bundle.tensors.items()}
+            files |= {f"{name}.json": _json(document) for name, document in bundle.documents.items()}
+            entries = {name: _entry(content) for name, content in sorted(files.items())}
+            files[MANIFEST] = _json({"format": FORMAT, "version": VERSION, "files": entries})
+            for name, content in files.items():
+                _write(draft / name, content)
+            _sync_folder(draft)
+            _move_into_place(draft, folder, keep)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def load_bundle(folder: Path) -> Bundle:
     """Read a bundle, checking every byte of it; `DataFormatError` says what is wrong with which file."""
-    folder = _complete_version(Path(folder))
-    digests = _read_manifest(folder)
+    if not (found := versions(Path(folder))):
+        kind = "a file" if folder.exists() else "nothing"
+        raise DataFormatError(f"expected a saved folder at '{folder}', found {kind}")
+    folder = found[0]
     tensors: dict[str, Mapping[str, Tensor]] = {}
     documents: dict[str, Any] = {}
-    for name, digest in digests.items():
-        content = _read(folder / name)
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise DataFormatError(f"'{folder / name}' was changed or damaged: its SHA-256 is not the one recorded")
+    for name, entry in _read_manifest(folder).items():
+        content = _read_listed(folder / name, entry)
         stem, _, ending = name.rpartition(".")
         if ending == "json":
-            documents[stem] = _parse(content, folder / name)
+            documents[stem] = parse_json(content, folder / name)
         else:
             tensors[stem] = _unpack(content, folder / name)
     return Bundle(tensors=tensors, documents=documents)
 
 
+def versions(folder: Path) -> list[Path]:
+    """The versions of a bundle that are on disk, newest first; after a crash the newest may be an older one."""
+    beside = folder.parent.iterdir() if folder.parent.is_dir() else ()
+    older = [path for path in beside if path.name.startswith(f".{folder.name}.previous")]
+    older.sort(key=lambda path: (len(path.name), path.name))
+    return [path for path in (folder, *older) if path.is_dir()]
+
+
+def require_plain_weights(tensors: Mapping[str, Tensor], where: str, *, finite: bool = True) -> None:
+    """Refuse tensors that are complex, of an exotic type or (with `finite`) hold a NaN or an infinity."""
+    for name, tensor in tensors.items():
+        if tensor.dtype not in PLAIN_TYPES:
+            known = ", ".join(sorted(str(kind).removeprefix("torch.") for kind in PLAIN_TYPES))
+            raise DataFormatError(f"{where}: '{name}' has the type {tensor.dtype}; weights must be one of {known}")
+        if finite and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise DataFormatError(f"{where}: '{name}' holds a NaN or an infinity, expected finite numbers")
+
+
+def require_writable(folder: Path) -> None:
+    """Refuse a folder in which no file can be made, or which cannot be made itself; nothing is left behind."""
+    present = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    with _writing(folder), tempfile.TemporaryFile(dir=present):
+        pass
+
+
 def write_text_atomically(path: Path, text: str) -> None:
-    """Write a text file so that readers see the old content or the new one, never a part."""
+    """As `write_bytes_atomically`, in UTF-8."""
     write_bytes_atomically(path, text.encode())
 
 
 def write_bytes_atomically(path: Path, content: bytes) -> None:
     """Write a file so that readers see the old content or the new one, never a part."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    with _writing(path):
+        try:
+            _write(draft, content)
+            draft.replace(path)
+            _sync_folder(path.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file of bounded size; anything else raises `DataFormatError`."""
+    return parse_json(_read(path, DOCUMENT_BYTES), path)
+
+
+def parse_json(content: bytes, path: Path) -> Any:
+    """The document in the bytes of `path`; damage and too deep nesting raise `DataFormatError`."""
     try:
-        _write(draft, content)
-        draft.replace(path)
-        _sync_folder(path.parent)
-    finally:
-        draft.unlink(missing_ok=True)
+        return json.loads(content)
+    except RecursionError:
+        raise DataFormatError(f"'{path}' is not valid JSON: it is nested too deeply") from None
+    except ValueError as problem:
+        raise DataFormatError(f"'{path}' is not valid JSON: {problem}") from None
 
 
-def _previous(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.previous")
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn failures of the system into a `RunError` that names the file and a remedy."""
+    try:
+        yield
+    except OSError as problem:
+        full = FULL.get(problem.errno or 0)
+        remedy = "free space there or choose another folder" if full else "choose a folder that can be written"
+        raise RunError(f"cannot write '{path}': {full or problem.strerror}; {remedy}") from None
 
 
-def _move_into_place(draft: Path, folder: Path) -> None:
-    """Two renames, for a folder cannot be renamed over a full one; between them `.previous` stands in."""
-    previous = _previous(folder)
-    if folder.exists():
-        shutil.rmtree(previous, ignore_errors=True)
-        folder.rename(previous)
+def _previous(folder: Path, number: int) -> Path:
+    return folder.with_name(f".{folder.name}.previous{number if number > 1 else ''}")
+
+
+def _move_into_place(draft: Path, folder: Path, keep: int) -> None:
+    """Rename from the oldest version to the draft; at every instant the newest version on disk is complete."""
+    known = len(versions(folder))
+    for number in range(known, 0, -1):
+        newer = folder if number == 1 else _previous(folder, number - 1)
+        if newer.exists():
+            shutil.rmtree(_previous(folder, number), ignore_errors=True)
+            newer.rename(_previous(folder, number))
     draft.rename(folder)
     _sync_folder(folder.parent)
-    shutil.rmtree(previous, ignore_errors=True)
+    for path in versions(folder)[keep:]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
-def _complete_version(folder: Path) -> Path:
-    if folder.is_dir():
-        return folder
-    if _previous(folder).is_dir():
-        return _previous(folder)
-    found = "a file" if folder.exists() else "nothing"
-    raise DataFormatError(f"expected a saved folder at '{folder}', found {found}")
+def _entry(content: bytes) -> dict[str, Any]:
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _read_manifest(folder: Path) -> dict[str, str]:
+def _read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
     path = folder / MANIFEST
     if not path.is_file():
         raise DataFormatError(f"'{folder}' has no {MANIFEST}: it was not saved by spectrakan, or not completely")
-    manifest = _parse(_read(path), path)
+    manifest = read_json(path)
     if not isinstance(manifest, dict) or manifest.keys() != {"format", "version", "files"}:
         raise DataFormatError(f"'{path}' is damaged: expected the keys format, version and files")
     if manifest["format"] != FORMAT or manifest["version"] != VERSION:
@@ -125,11 +195,8 @@ def _read_manifest(folder: Path) -> dict[str, str]:
             f"this release reads {FORMAT!r} version {VERSION}"
         )
     files = manifest["files"]
-    if not isinstance(files, dict) or not all(
-        isinstance(digest, str) and Path(name).name == name and name.endswith((".json", ".safetensors"))
-        for name, digest in files.items()
-    ):
-        raise DataFormatError(f"'{path}' is damaged: 'files' must map plain file names to checksums")
+    if not isinstance(files, dict) or not all(_is_entry(name, entry) for name, entry in files.items()):
+        raise DataFormatError(f"'{path}' is damaged: 'files' must map plain file names to sizes and checksums")
     present = {item.name for item in folder.iterdir()} - {MANIFEST}
     if missing := sorted(files.keys() - present):
         raise DataFormatError(f"'{folder}' is incomplete: missing {', '.join(missing)}")
@@ -138,33 +205,47 @@ def _read_manifest(folder: Path) -> dict[str, str]:
     return files
 
 
+def _is_entry(name: str, entry: Any) -> bool:
+    if Path(name).name != name or not name.endswith((".json", ".safetensors")):
+        return False
+    kinds = {key: type(value) for key, value in entry.items()} if isinstance(entry, dict) else {}
+    return kinds == {"bytes": int, "sha256": str}
+
+
+def _read_listed(path: Path, entry: Mapping[str, Any]) -> bytes:
+    """The bytes of a file, if they are those that the manifest lists; a file of another size is not even read."""
+    limit = DOCUMENT_BYTES if path.suffix == ".json" else TENSOR_BYTES
+    if entry["bytes"] > limit:
+        raise DataFormatError(f"'{path}' is declared to have {entry['bytes']} bytes, more than the limit of {limit}")
+    content = _read(path, entry["bytes"])
+    if _entry(content) != entry:
+        raise DataFormatError(f"'{path}' was changed or damaged: its SHA-256 is not the one recorded")
+    return content
+
+
 def _pack(tensors: Mapping[str, Tensor]) -> bytes:
-    """Safetensors bytes; shared or strided memory is copied, for the format holds plain arrays only."""
-    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    return safetensors.torch.save(plain)
+    """Safetensors bytes; shared or strided memory is copied, because the format holds plain arrays only."""
+    return safetensors.torch.save(
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    )
 
 
 def _unpack(content: bytes, path: Path) -> dict[str, Tensor]:
     try:
-        return safetensors.torch.load(content)
-    except (safetensors.SafetensorError, KeyError, ValueError) as problem:
+        tensors = safetensors.torch.load(content)
+    except (safetensors.SafetensorError, KeyError, ValueError, AttributeError, RuntimeError) as problem:
         raise DataFormatError(f"'{path}' is not a safetensors file: {problem}") from None
+    require_plain_weights(tensors, f"'{path}'", finite=False)
+    return tensors
 
 
 def _json(document: Any) -> bytes:
     return (json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
-def _parse(content: bytes, path: Path) -> Any:
+def _read(path: Path, limit: int) -> bytes:
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as problem:
-        raise DataFormatError(f"'{path}' is not valid JSON: {problem}") from None
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
+        return read_regular(path, limit)
     except OSError as problem:
         raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spectrakan.numerics.finite_volume import average_cells
+from spectrakan.numerics.resample import block_mean
 from spectrakan.pde import droplet2d, shallow_water2d
 
 WIDE = droplet2d.DropletParameters(amplitude=(0.5, 0.5), width=(0.05, 0.05), centre=(0.45, 0.45))
@@ -25,7 +25,7 @@ def second_order_frame(size: int, time: float) -> Tensor:
 
 def blocks(frame: Tensor, size: int) -> Tensor:
     factor = frame.shape[0] // size
-    return average_cells(average_cells(frame, 0, factor), 1, factor)
+    return block_mean(block_mean(frame, 0, factor), 1, factor)
 
 
 def test_refinement_reaches_the_same_flow_at_first_order():

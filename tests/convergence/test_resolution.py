@@ -43,9 +43,9 @@ def built(dims: int, **choices) -> torch.nn.Module:
 CHOICES = [
     {},
     {"variant": "paper"},
-    {"basis": "cosine", "mixing": "both", "coarse_mixing": "joint", "num_modes": 6, "coarse_num_modes": 4},
-    {"basis": "extended", "pool": "center+mean+std", "gate_conditioning": "token", "num_heads": 2},
-    {"block": "residual", "axes": "sequential", "fusion": "sum"},
+    {"basis": "cosine", "coarse_num_layers": 2, "num_modes": 6, "coarse_num_modes": 4, "noise_level": 0.1},
+    {"basis": "extended", "pool": "center+mean+std", "multiplicative_readout": True, "history_decay": 0.5},
+    {"block": "skip", "coarse_num_layers": 4, "coarse_mixing": "axial"},
 ]
 
 
@@ -84,7 +84,7 @@ def test_neighbouring_sizes_agree_to_the_cell_width(dims, choices):
 
 
 def test_three_dimensions_converge_too():
-    model = built(3, num_modes=4, coarse=True, coarse_num_modes=3, num_layers=2, coarse_num_layers=2)
+    model = built(3, num_modes=4, coarse_num_modes=3, num_layers=2, coarse_num_layers=2)
     with torch.no_grad():
         outputs = [onto(model(smooth_input((n,) * 3)), (8, 8, 8)) for n in (8, 16, 32)]
     changes = [float((fine - coarse).abs().max()) for coarse, fine in pairwise(outputs)]

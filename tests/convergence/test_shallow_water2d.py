@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from spectrakan.numerics.finite_volume import average_cells
+from spectrakan.numerics.resample import block_mean
 from spectrakan.pde.shallow_water2d import EQUATION, ShallowWaterParameters, solve
 
 Array = npt.NDArray[np.float64]
@@ -80,7 +80,7 @@ def smooth_start(size: int, finest: int) -> Tensor:
     momentum_x, momentum_y = height * 0.3 * torch.cos(north), height * (0.2 + 0.1 * torch.sin(east))
     fields = torch.stack([height, momentum_x, momentum_y, ground], dim=-1)
     for axis in (0, 1):
-        fields = average_cells(fields, axis, finest // size)
+        fields = block_mean(fields, axis, finest // size)
     return torch.cat([fields[..., :1], fields[..., 1:3] / fields[..., :1], fields[..., 3:]], dim=-1)[None]
 
 
@@ -93,7 +93,7 @@ def test_smooth_flow_over_smooth_ground_is_second_order():
         found = solve(smooth_start(size, finest), (0.6,), periodic)[0, 0]
         expected = torch.cat([refined[..., :1], refined[..., :1] * refined[..., 1:]], dim=-1)
         for axis in (0, 1):
-            expected = average_cells(expected, axis, finest // size)
+            expected = block_mean(expected, axis, finest // size)
         conserved = torch.cat([found[..., :1], found[..., :1] * found[..., 1:]], dim=-1)
         errors.append(float((conserved - expected).abs().mean()))
     assert observed_order(errors, sizes) >= 1.8

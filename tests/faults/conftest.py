@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
+import xarray
 import zarr
 
 from spectrakan.data import save_dataset, write_dataset
@@ -28,7 +29,7 @@ def _own(steady: bool) -> Trajectories:
         input_fields=(FieldSpec("coefficient"),) if steady else (),
         params=rng.standard_normal((4, 1)),
         param_names=("Re",),
-        task="example",
+        name="example",
         constants={"nu": 0.5},
     )
 
@@ -85,7 +86,17 @@ def _foreign(folder: Path) -> list[Path]:
         group = zarr.open_group(folder / f"plain{version}.zarr", mode="w", zarr_format=version)
         group.create_array("values", data=values, chunks=(2, 3, 16, 2))
         group.create_array("times", data=np.arange(3.0))
+    group = zarr.open_group(folder / "shards.zarr", mode="w", zarr_format=3)
+    group.create_array("values", data=values, chunks=(1, 3, 8, 2), shards=(2, 3, 16, 2))
+    labelled = xarray.Dataset(
+        {"wind": (("sample", "time", "x"), values[..., 0]), "Re": ("sample", np.arange(1.0, 5))}
+    )
+    labelled.to_zarr(folder / "named.zarr", zarr_format=2, consolidated=False)
+    with h5py.File(folder / "deflated.h5", "w") as file:
+        file.create_dataset("values", data=values, chunks=(1, 3, 16, 2), compression="gzip", shuffle=True)
+        file["fields"], file["params"] = ["u", "v"], rng.standard_normal((4, 2))
     names = [
+        "deflated.h5",
         "plain.npz",
         "packed.npz",
         "pair.pt",
@@ -95,7 +106,7 @@ def _foreign(folder: Path) -> list[Path]:
         "seven.mat",
         "classic.nc",
     ]
-    return [folder / name for name in [*names, "plain2.zarr", "plain3.zarr"]]
+    return [folder / name for name in [*names, "plain2.zarr", "plain3.zarr", "shards.zarr", "named.zarr"]]
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,16 @@
 """Load each file named on standard input and say, one JSON line a file, what came of it.
 
-Run as a process of its own, so that a crash or a hang of a decoder is seen for what it is. The word is
+Run as a process of its own, so that a crash or a hang of a decoder can be told apart. The word is
 `loaded` with a digest of everything in the set, `refused` for a `DataFormatError`, `wrong` for a set that is
-not what h5py reads from the same file, and `escaped` for any other exception.
+not what h5py reads from the same file, and `escaped` for any other exception. `kibibytes` is the largest memory
+of the process so far.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import sys
 import traceback
 from pathlib import Path
@@ -30,7 +32,7 @@ def digest(found: Trajectories) -> str:
             numbers = np.asarray(array)
             total.update(f"{numbers.shape} {numbers.dtype.name}".encode())
             total.update(np.ascontiguousarray(numbers).tobytes())
-    total.update(repr((found.fields, found.input_fields, found.param_names, found.task)).encode())
+    total.update(repr((found.fields, found.input_fields, found.param_names, found.name)).encode())
     total.update(repr((found.grid.boundary, sorted(found.constants.items()))).encode())
     return total.hexdigest()
 
@@ -44,8 +46,8 @@ def agrees_with_h5py(path: Path, found: Trajectories) -> bool:
         elif {"density", "pressure", "Vx"} <= set(file):
             names = ["density", *[f"V{axis}" for axis in "xyz"[: values.ndim - 3]], "pressure"]
             stored = np.stack([file[name][...] for name in names], axis=-1)
-        elif "0000" in file:
-            stored = np.stack([file[name]["data"][...] for name in sorted(file)])
+        elif any("data" in item for item in file.values() if isinstance(item, h5py.Group)):
+            stored = np.stack([file[name]["data"][...] for name in sorted(file) if "data" in file[name]])
         else:
             return True
     same: list[bool] = [np.array_equal(values, stored, equal_nan=True)]
@@ -68,7 +70,9 @@ def outcome(path: Path) -> dict[str, str]:
 
 def main() -> None:
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(outcome(Path(line.rstrip("\n")))) + "\n")
+        result = outcome(Path(line.rstrip("\n")))
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        sys.stdout.write(json.dumps(result | {"kibibytes": memory}) + "\n")
         sys.stdout.flush()
 
 

@@ -21,6 +21,7 @@ import json, os, resource, sys
 import scipy.sparse.linalg
 import torch._dynamo  # optimizers load it on first use
 from spectrakan.cli import main
+import spectrakan.cli.questions, spectrakan.cli.train, spectrakan.training, spectrakan.theory  # what commands load
 
 def address_space():
     with open("/proc/self/statm") as file:
@@ -166,19 +167,20 @@ TINY = (
     "model.width=4",
     "model.num_layers=1",
     "model.num_modes=3",
-    "model.coarse=false",
     "data.num_samples=10",
     "data.resolution=8",
     "training.batch_size=2",
-    "training.average=0.9",
+    "model.ema_decay=0.9",
     "runtime.checkpoint_steps=1",
     "runtime.log_steps=1",
 )
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of both checkpoints of a run."""
-    files = [path for path in (folder / "checkpoints").rglob("*") if path.is_file()]
+    """Every file of both checkpoints of a run; earlier versions of `last` depend on when a run was killed."""
+    files = [
+        path for name in ("last", "best") for path in (folder / "checkpoints" / name).rglob("*") if path.is_file()
+    ]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

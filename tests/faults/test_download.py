@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from spectrakan.data import download as module
-from spectrakan.data.download import Server, download
-from spectrakan.data.published import PDEBENCH, PublishedFile
+from spectrakan.data.download import PDEBENCH, PublishedFile, Server, download
 from spectrakan.errors import ConfigError, DataFormatError
 
 CONTENT = np.random.default_rng(0).bytes(3 * 2**20 + 17)

@@ -19,7 +19,7 @@ def content_of(found: Trajectories) -> list[object]:
     arrays += [*grid.coordinates, *grid.edges, *grid.weights]
     numbers = [np.asarray(array) for array in arrays if array is not None]
     plain: list[object] = [(array.shape, array.dtype.str, array.tobytes()) for array in numbers]
-    names = (found.fields, found.input_fields, found.param_names, found.task)
+    names = (found.fields, found.input_fields, found.param_names, found.name)
     return [*plain, names, grid.boundary, dict(found.constants)]
 
 

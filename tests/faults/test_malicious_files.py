@@ -94,7 +94,7 @@ def test_zarr_stores_with_a_pickle_codec(tmp_path: Path, marker: Path, place: st
     metadata.write_text(json.dumps(entries))
     for chunk in metadata.parent.glob("[0-9]*"):
         chunk.write_bytes(pickle.dumps([[Payload(marker)], "|O", (1,)]))
-    with pytest.raises(DataFormatError, match="pickle codec"):
+    with pytest.raises(DataFormatError, match="pickle"):
         load_dataset(tmp_path / "set.zarr")
     assert not marker.exists()
 

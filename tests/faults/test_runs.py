@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import time
 
@@ -39,7 +40,7 @@ def begun(launcher, arguments, name, steps=3):
     return process
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_ends_a_run_after_a_checkpoint_within_one_step(launcher, reference, number, code):
     name = f"signal{code}"
     process = begun(launcher, RUN, name)
@@ -96,8 +97,61 @@ def test_too_little_memory_names_batch_size_and_resolution(launcher):
     assert "Traceback" not in errors
 
 
+def test_a_signal_saves_a_checkpoint_and_the_run_goes_on(launcher, reference):
+    rarely = [*RUN, "runtime.checkpoint_steps=1000000"]
+    process = begun(launcher, rarely, "saved")
+    process.signal(signal.SIGUSR1)
+    wait_for(lambda: (launcher.folder / "saved" / "checkpoints" / "last").is_dir())
+    assert process.wait() == 0
+    assert load_checkpoint(launcher.folder / "saved" / "checkpoints" / "last").position["step"] == 48
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_it(launcher, reference):
+    process = begun(launcher, RUN, "passed")
+    process.signal(signal.SIGTERM)
+    process.wait()
+    path = launcher.folder / "passed" / "checkpoints" / "last" / "weights.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 4]))
+    code, errors = launcher.run("train", "--resume", "passed")
+    assert code == 0, errors
+    assert "was changed or damaged" in errors
+    assert "going on from the checkpoint before it" in errors
+    assert contents(launcher.folder / "passed") == reference
+
+
+def test_parts_of_another_run_and_edited_settings_are_refused(launcher, reference):
+    process = begun(launcher, [*RUN, "--seed", "5"], "mixed")
+    process.signal(signal.SIGTERM)
+    process.wait()
+    place = launcher.folder / "mixed"
+    own = shutil.copytree(place / "checkpoints", launcher.folder / "own")
+    for part in ("last", "best"):
+        shutil.rmtree(place / "checkpoints")
+        shutil.copytree(own, place / "checkpoints")
+        shutil.rmtree(place / "checkpoints" / part, ignore_errors=True)
+        shutil.copytree(launcher.folder / "reference" / "checkpoints" / part, place / "checkpoints" / part)
+        code, errors = launcher.run("train", "--resume", "mixed")
+        assert code == 1, (part, errors)
+        assert f"checkpoints/{part}' is of another run" in errors
+    config = (place / "config.yaml").read_text()
+    (place / "config.yaml").write_text(config.replace("batch_size: 2", "batch_size: 3"))
+    code, errors = launcher.run("train", "--resume", "mixed")
+    assert code == 1
+    assert "training.batch_size: 2 -> 3" in errors
+
+
+def test_a_folder_that_is_moved_while_training_ends_the_run_with_an_error(launcher):
+    process = begun(launcher, LONG, "moved")
+    (launcher.folder / "moved").rename(launcher.folder / "elsewhere")
+    assert process.wait() == 1
+    said = ("was deleted or moved while the run was writing to it", "cannot write the checkpoint")
+    assert any(text in process.errors for text in said), process.errors
+    assert "Traceback" not in process.errors
+
+
 def test_a_flipped_bit_in_a_checkpoint_is_named_and_refused(launcher):
-    process = begun(launcher, RUN, "flipped")
+    process = begun(launcher, [*RUN, "runtime.keep_checkpoints=1"], "flipped")
     process.signal(signal.SIGTERM)
     process.wait()
     folder = launcher.folder / "flipped" / "checkpoints" / "last"
@@ -126,10 +180,10 @@ def test_a_flipped_bit_in_a_checkpoint_is_named_and_refused(launcher):
         (["train", "absent.yaml"], "absent.yaml"),
         (["train", "darcy2d", "--data", "absent.h5"], "absent.h5"),
         (["train", "--resume", "absent"], "config.yaml"),
-        (["train", "darcy2d", "--resume", "reference"], "--resume takes nothing else"),
-        (["train"], "name a task"),
+        (["train", "darcy2d", "--resume", "reference"], "--resume takes nothing else but --epochs"),
+        (["train"], "name a problem, or give data"),
         (["evaluate", "absent"], "config.yaml"),
-        (["compare", "absent"], "not a run's folder"),
+        (["compare", "absent"], "is not the folder of a run"),
     ],
 )
 def test_mistakes_end_in_one_line_and_exit_code_2(launcher, arguments, told):
@@ -166,8 +220,8 @@ def test_data_that_changed_under_a_run_are_refused(launcher):
     assert process.wait() == 143
     write_dataset(launcher.folder / "data.h5", generate("darcy2d", 10, 8, seed=9, dtype=np.float32))
     code, errors = launcher.run("train", "--resume", "changed")
-    assert code == 2
-    assert "was trained on data with SHA-256" in errors
+    assert code == 1
+    assert "the run was started with data_sha256" in errors
 
 
 def test_commands_around_a_run(launcher, reference):
@@ -181,7 +235,7 @@ def test_commands_around_a_run(launcher, reference):
     with h5py.File(folder / "answer.h5") as answer:
         assert answer["values"].shape == (2, 1, 8, 8, 1)
     code, errors = launcher.run("predict", "reference", "start.h5", "-o", "answer.h5")
-    assert (code, "is there already" in errors) == (2, True)
+    assert (code, "exists already" in errors) == (2, True)
     assert launcher.run("compare", "reference", "reference")[0] == 0
     assert launcher.run("train", "--resume", "reference")[0] == 0
     assert contents(folder / "reference") == reference

@@ -27,9 +27,7 @@ def model() -> torch.nn.Module:
         boundary=("wall", "periodic"),
         steady=True,
     )
-    made = sk.build_model(
-        "spectrakan", facts, width=8, num_modes=3, num_layers=1, coarse=True, coarse_num_layers=1, basis="auto"
-    )
+    made = sk.build_model("spectrakan", facts, width=8, num_modes=3, num_layers=1, coarse_num_layers=1, basis="auto")
     made.input_units.set(mean=torch.tensor([1.5, -2.0]), scale=torch.tensor([0.3, 7.0]))
     return made
 
@@ -159,13 +157,10 @@ def test_a_crash_between_the_two_renames_loses_nothing(folder):
     sk.from_pretrained(folder)
 
 
-def test_a_model_saved_before_a_setting_existed_loads_without_it(tmp_path):
-    facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1, boundary=("periodic",))
-    model = sk.build_model("spectrakan", facts, width=4, num_modes=3, answer_error=0.0, coordinates="all")
-    model.save_pretrained(tmp_path / "model")
-    bundle = load_bundle(tmp_path / "model")
-    for young in ("answer_error", "coordinates"):
-        del bundle.documents["model"]["config"][young]
-    save_bundle(tmp_path / "old", bundle)
-    field = torch.randn(1, 2, 8, 1)
-    assert torch.equal(sk.from_pretrained(tmp_path / "old")(field), model(field))
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_not_finite_are_refused(folder, tmp_path, value):
+    def spoil(document, weights):
+        weights["readout.out.bias"] = torch.full((1,), value)
+
+    with pytest.raises(DataFormatError, match=r"'readout\.out\.bias' holds a NaN or an infinity"):
+        sk.from_pretrained(resaved(folder, tmp_path / "changed", spoil))

@@ -54,18 +54,19 @@ def test_a_signal_ends_both_after_a_checkpoint_and_two_go_on_to_the_same_bits(
     assert contents(launcher.folder / name) == reference
 
 
-def test_another_number_of_processes_is_refused_and_both_numbers_are_named(launcher: Launcher):
+def test_another_number_of_processes_shares_the_same_batch_or_is_refused(launcher: Launcher):
     group = begun(launcher, "counted")
     group[0].signal(signal.SIGTERM)
     assert [process.wait() for process in group] == [143, 143]
     before = contents(launcher.folder / "counted")
-    code, errors = launcher.run("train", "--resume", "counted")
-    assert code == 2
-    assert "trained by 2 processes, this run has 1; resume with 2" in errors
     for process in launcher.start_group("train", "--resume", "counted", processes=3):
         assert process.wait() == 2
-        assert "trained by 2 processes, this run has 3; resume with 2" in process.errors
+        assert "takes 4 windows a step in all, which 3 processes cannot share equally" in process.errors
     assert contents(launcher.folder / "counted") == before
+    code, errors = launcher.run("train", "--resume", "counted")
+    assert code == 0, errors
+    lines = [line for line in read_log(launcher.folder / "counted" / "log.jsonl") if line["event"] == "step"]
+    assert [line["step"] for line in lines] == list(range(1, 25)), "no step is lost or taken twice"
 
 
 def test_a_process_whose_partner_died_says_so_and_ends(launcher: Launcher, reference: dict[str, bytes]):

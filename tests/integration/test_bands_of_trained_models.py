@@ -22,7 +22,7 @@ from spectrakan.evaluation import (
     profile,
     residual_scale,
 )
-from spectrakan.evaluation.band_coverage import all_predicted
+from spectrakan.evaluation.batches import all_predicted
 from spectrakan.evaluation.evaluate import evaluate
 from spectrakan.models.operator import Operator
 from spectrakan.training import resolve, train
@@ -38,8 +38,8 @@ SMALL = ("model.width=8", "model.num_modes=4", "model.num_layers=2", "runtime.th
 
 def trained(task: str, *overrides: str) -> tuple[Operator, Prepared]:
     run = train(task, model="fno", overrides=[*SPLIT, *SMALL, *overrides])
-    choices = resolve(run.record["config"])
-    return run.model, prepare(choices.task, choices.data)
+    resolved = resolve(run.record["config"])
+    return run.model, prepare(resolved.problem, resolved.config.data)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_the_promise_is_kept_within_two_standard_errors(darcy, per, coverage):
 @pytest.mark.parametrize("set_up", ["darcy", pytest.param("droplet", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("per", ["cell", "trajectory"])
 def test_the_promise_is_kept_in_19_of_20_splits(request, set_up, per):
-    """One split may be unlucky; held-out trajectories dealt anew 200 times must not be, as chance has it."""
+    """One split may be unlucky; held-out trajectories dealt anew 1,000 times must not be (deviation 0.0025)."""
     model, prepared = request.getfixturevalue(set_up)
     data, split = prepared.trajectories, prepared.split
     ahead = prepared.horizon
@@ -86,7 +86,7 @@ def test_the_promise_is_kept_in_19_of_20_splits(request, set_up, per):
     half = len(split.calibration)
     generator = torch.Generator().manual_seed(0)
     found = []
-    for _ in range(200):
+    for _ in range(1000):
         order = torch.randperm(len(pred), generator=generator)
         left, right = order[:half], order[half:]
         bands = calibrate_bands(pred[left], truth[left], coverage=0.9, per=per, scale=scale)

@@ -94,7 +94,7 @@ def built(name: str, data: SmallSet, **choices) -> torch.nn.Module:
     model.input_units.set(mean=data.train.inputs.mean().view(1), scale=data.train.inputs.std().view(1))
     if not data.signature.evolves:
         model.output_units.set(mean=data.train.targets.mean().view(1), scale=data.train.targets.std().view(1))
-    model.prepare([data.train])
+    model.fit_windows([data.train], units=False)
     return model
 
 
@@ -109,7 +109,7 @@ def train(model: torch.nn.Module, window: sk.Window, begin: float, budget: float
     generator = torch.Generator().manual_seed(1)
     optimiser = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, weight_decay=1e-4)
     inputs, wanted = model.input_units.normalize(window.inputs), model.output_units.normalize(window.targets[:, 0])
-    scale = (model.increment_scale if model.increments else torch.ones(1)).square()
+    scale = (model.residual_scale if model.increments else torch.ones(1)).square()
     steps = 0
     while True:
         for chosen in torch.randperm(len(wanted), generator=generator).split(16):

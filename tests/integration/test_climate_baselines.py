@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from spectrakan.data.climate import ClimatePath, load_climate
-from spectrakan.metrics.anomaly import anomaly_r2
+from spectrakan.metrics import anomaly_r2
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ TINY = [
     "model.coarse_num_modes=2",
     "data.num_samples=20",
     "data.resolution=8",
-    "training.average=0.9",
+    "model.ema_decay=0.9",
     "runtime.log_steps=1",
 ]
 SITE = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spectrakan.cli.evaluate import evaluate
+from spectrakan.cli.predict import predict
 from spectrakan.data.generate import generate
 from spectrakan.data.write import write_dataset
-from spectrakan.errors import ConfigError
+from spectrakan.errors import ConfigError, RunError, ShapeError
+from spectrakan.evaluation import check_bands
 from spectrakan.training import train
 
 SMALL = ["model.width=8", "training.epochs=1", "runtime.threads=1"]
@@ -99,9 +102,37 @@ def test_a_model_of_stencils_is_refused_on_other_grids_unless_asked(tmp_path, ca
     train("darcy2d", model="unet", overrides=choices, output=tmp_path / "run")
     with pytest.raises(ConfigError, match="unet cannot be scored zero-shot at 32: it reads 3-wide stencils"):
         evaluate(tmp_path / "run", resolution=[16, 32])
-    evaluate(tmp_path / "run", resolution=[16, 32], any_model=True)
+    evaluate(tmp_path / "run", resolution=[16, 32], force=True)
     assert "32 x 32" in capsys.readouterr().out
     with pytest.raises(ConfigError, match="no calibration part"):
         evaluate(tmp_path / "run", bands=True)
     with pytest.raises(ConfigError, match="a steady one"):
         evaluate(tmp_path / "run", stability=True)
+
+
+def test_what_would_fail_at_the_end_fails_before_anything_is_scored(droplets, tmp_path, monkeypatch):
+    """Neither a rollout nor a solution is computed: the functions that do so are made to fail."""
+
+    def never(*arguments, **settings):
+        raise AssertionError("something was computed")
+
+    short = generate("droplet2d", 3, 8, seed=5, frames=5, dtype=np.float32)
+    write_dataset(tmp_path / "short.h5", short)
+    for name in ("evaluate_model", "calibrated"):
+        monkeypatch.setattr(f"spectrakan.cli.questions.{name}", never)
+    with pytest.raises(ConfigError, match="a horizon of 1 to 4 is possible, got 7"):
+        evaluate(droplets, data=tmp_path / "short.h5", horizon=7)
+    monkeypatch.setattr("spectrakan.cli.questions.check_bands", lambda split: check_bands(split, coverage=0.99))
+    with pytest.raises(ConfigError, match="at least 99 calibration trajectories, got 12"):
+        evaluate(droplets, bands=True)
+    monkeypatch.undo()
+    renamed = replace(short, fields=tuple(replace(spec, name=f"{spec.name}_2") for spec in short.fields), name="")
+    write_dataset(tmp_path / "renamed.h5", renamed)
+    with pytest.raises(ShapeError, match=r"rho, velocity_x, velocity_y, the data's are rho_2"):
+        evaluate(droplets, data=tmp_path / "renamed.h5")
+    with pytest.raises(ShapeError, match=r"rho, velocity_x, velocity_y, the data's are rho_2"):
+        predict(droplets, tmp_path / "renamed.h5", tmp_path / "out.h5")
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("spectrakan.models.from_pretrained", never)
+    with pytest.raises(RunError, match="cannot write"):
+        predict(droplets, tmp_path / "short.h5", tmp_path / "file" / "out.h5")

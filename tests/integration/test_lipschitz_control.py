@@ -16,18 +16,15 @@ from spectrakan.theory.control import cap_slopes, certified_bound
 from spectrakan.theory.kan_bounds import product_bound
 from spectrakan.theory.parts import token_kan
 from spectrakan.training import StepTaken, resume, train
-from spectrakan.training.average import WeightAverage
-from spectrakan.training.settings import resolve
+from spectrakan.training.optimizer import WeightAverage
+from spectrakan.training.resolve import resolve
 from spectrakan.training.stop import Stopped
 
 TINY = [
     "model.width=4",
     "model.num_layers=1",
     "model.num_modes=3",
-    "model.coarse=false",
-    "model.mixing=axial",
     "model.token_width=4",
-    "model.token_hidden=5",
     "model.attention_width=4",
     "model.pool=center+mean+std",
     "data.num_samples=10",
@@ -52,9 +49,9 @@ def test_the_kept_weights_obey_the_cap_with_and_without_an_average(tmp_path, mea
     control = [
         f"training.lipschitz.cap={CAP}",
         f"training.lipschitz.measure={measure}",
-        f"training.average={average}",
+        f"model.ema_decay={average}",
     ]
-    free = train("darcy2d", overrides=[*TINY, f"training.average={average}"])
+    free = train("darcy2d", overrides=[*TINY, f"model.ema_decay={average}"])
     run = train("darcy2d", overrides=[*TINY, *control], output=tmp_path / "run")
     assert certified_bound(token_kan(free.model), measure) > 2 * CAP  # the cap has something to do
     kept = token_kan(from_pretrained(tmp_path / "run" / "checkpoints" / "best"))
@@ -103,7 +100,7 @@ def test_a_mean_of_capped_weights_is_brought_back_under_the_cap_and_the_weights_
 @pytest.mark.parametrize("cut", [1, 4, 7])
 def test_a_controlled_run_goes_on_to_the_same_bits(tmp_path, cut):
     control = ["cap=1.5", "penalty=0.01", "coefficient_penalty=0.01", "spacing_penalty=0.01"]
-    choices = [*TINY, "training.average=0.9", *(f"training.lipschitz.{choice}" for choice in control)]
+    choices = [*TINY, "model.ema_decay=0.9", *(f"training.lipschitz.{choice}" for choice in control)]
     whole = train("darcy2d", overrides=choices, output=tmp_path / "whole")
 
     def interrupt(event):

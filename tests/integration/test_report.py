@@ -14,14 +14,15 @@ import torch
 from campaign_records import small_campaign
 from page_outline import outline
 
+import experiments
 import spectrakan
+from experiments.archive import Archive
+from experiments.cells import Cell
+from experiments.execution import run_cell
+from experiments.figures import draw_figures
+from experiments.forecasts import forecasts, trained_models
+from experiments.gallery import read_plates
 from spectrakan.errors import ConfigError
-from spectrakan.experiments.archive import Archive
-from spectrakan.experiments.cells import Cell
-from spectrakan.experiments.figures import draw_figures
-from spectrakan.experiments.forecasts import forecasts, trained_models
-from spectrakan.experiments.trial import run_cell
-from spectrakan.report.gallery import read_plates
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +36,10 @@ def archive(tmp_path_factory) -> Archive:
 
 
 def command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(Path(spectrakan.__file__).parents[1])}
-    started = [sys.executable, "-m", "spectrakan", *words]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(str(Path(module.__file__).parents[1]) for module in (spectrakan, experiments))
+    }
+    started = [sys.executable, "-m", "experiments.page_command", *words]
     return subprocess.run(started, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -46,9 +49,9 @@ def test_forecasts_are_what_the_kept_weights_say(archive):
     found = forecasts(archive, "darcy2d", models, num_samples=2)
     inputs = torch.as_tensor(np.asarray(found.trajectories.inputs[:2]), dtype=torch.float32)
     with torch.no_grad():
-        answer = models["fno"](inputs, grid=found.trajectories.grid)
-    sample = found.sample(place=1)
-    assert np.allclose(sample.predictions["fno"][0], answer[1, ..., 0].numpy(), atol=1e-6)
+        predicted = models["fno"](inputs, grid=found.trajectories.grid)
+    sample = found.sample(index=1)
+    assert np.allclose(sample.predictions["fno"][0], predicted[1, ..., 0].numpy(), atol=1e-6)
     assert np.array_equal(sample.truth, np.asarray(found.trajectories.values[1])[..., 0])
     assert np.array_equal(sample.given, np.asarray(found.trajectories.inputs[1])[..., 0])
     assert archive.ledger.read()[-1]["reader"] == "figures", "figures read the test set in the open"
@@ -64,7 +67,7 @@ def test_figures_and_report_by_commands(archive):
     plates = dict(read_plates(archive.folder / "figures"))
     assert all("SpectraKAN" in plate.alt for plate in plates if plate.section == "Maps of predictions")
     assert all(len(plate.alt) > len(plate.caption) for plate in plates)
-    made = command("report", "results/smoke", "-o", "page.html", folder=archive.results.parent)
+    made = command("results/smoke", "-o", "page.html", folder=archive.results.parent)
     assert made.returncode == 0, made.stderr
     text = (archive.results.parent / "page.html").read_text()
     found = outline(text)
@@ -78,10 +81,10 @@ def test_unknown_cases_have_no_figures(archive):
 
 
 def test_a_folder_without_records_is_one_line_and_exit_code_2(tmp_path):
-    failed = command("report", folder=tmp_path)
+    failed = command(folder=tmp_path)
     assert failed.returncode == 2
     assert failed.stderr.startswith("error: 'results' holds no records")
     small_campaign(tmp_path)
-    failed = command("report", "--scale", "paper", folder=tmp_path)
+    failed = command("--scale", "paper", folder=tmp_path)
     assert failed.returncode == 2
     assert "results/paper" in failed.stderr

@@ -12,15 +12,19 @@ from pathlib import Path
 
 import pytest
 
+import experiments
 import spectrakan
-from spectrakan.experiments.scales import SCALES, TEST_SEED, TRAIN_SEED
+from experiments.scales import DEVELOPMENT_SEED, SCALES, TEST_SEED
 from spectrakan.runs import read_record
 
 TABLES = ("main", "ablation", "tokens", "data-efficiency")
 """What the others are made from; figures have tests of their own."""
-COMMAND = [sys.executable, "-m", "spectrakan", "reproduce"]
+COMMAND = [sys.executable, "-m", "experiments"]
 # The package under test, also where another one is installed.
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(spectrakan.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": os.pathsep.join(str(Path(module.__file__).parents[1]) for module in (spectrakan, experiments)),
+    "OMP_NUM_THREADS": "1",
+}
 
 
 def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -61,7 +65,6 @@ def test_records_hold_what_the_tables_need(campaign: Path):
     assert details["stability"]["horizon"] == 10
     assert details["validation"]["metrics"]["rmse"] > 0
     assert main["droplet2d-fno-default-s0"]["details"]["scored_times"]["times"] == [0.11, 0.16, 0.21, 0.26, 0.31]
-    assert not any(record["metrics"] for record in records(campaign, "rates").values())
 
 
 def test_all_models_of_a_case_were_treated_alike(campaign: Path):
@@ -72,8 +75,8 @@ def test_all_models_of_a_case_were_treated_alike(campaign: Path):
         assert len({record["details"]["steps"] for record in trained}) == 1
         assert len({record["provenance"]["data_sha256"] for record in mine}) == 1
         assert len({record["details"]["test_sha256"] for record in mine}) == 1
-        recipes = [{**record["config"]["training"], "learning_rate": 0} for record in mine]
-        assert all(recipe == recipes[0] for recipe in recipes)
+        trainings = [{**record["config"]["training"], "learning_rate": 0} for record in mine]
+        assert all(training == trainings[0] for training in trainings)
 
 
 def test_development_samples_are_scored_without_a_look_at_the_test(campaign: Path):
@@ -81,7 +84,7 @@ def test_development_samples_are_scored_without_a_look_at_the_test(campaign: Pat
     done = run("development", "--scale", "smoke", "--model", "spectrakan", "--case", "darcy2d", folder=campaign)
     assert done.returncode == 0, done.stderr
     found = json.loads((campaign / "results/smoke/development.json").read_text())["darcy2d"]
-    assert found["seed"] not in {TEST_SEED, TRAIN_SEED}
+    assert found["seed"] == DEVELOPMENT_SEED != TEST_SEED
     assert set(found["runs"]) == {"spectrakan-default-s0", "spectrakan-default-s1", "spectrakan-paper-s0"}
     tested = records(campaign, "main")["darcy2d-spectrakan-default-s0"]["metrics"]["rmse"]
     assert 0 < found["runs"]["spectrakan-default-s0"]["rmse"] != tested
@@ -95,7 +98,17 @@ def test_tests_were_made_once_and_read_once_a_cell(campaign: Path):
     assert all(line["seed"] == TEST_SEED for line in lines if line["event"] == "generated")
     read = [(line["set"], line["reader"]) for line in lines if line["event"] == "read"]
     assert len(read) == len(set(read))
-    assert not any("/rates/" in reader for _, reader in read), "rates are chosen without the test"
+
+
+def test_rates_are_bracketed_without_the_test(tmp_path: Path):
+    words = ("rates", "--scale", "smoke", "--task", "darcy2d", "--model", "fno", "--jobs", "0")
+    done = run(*words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = records(tmp_path, "rates")
+    assert {"darcy2d-fno-default-s0-lr0.001", "darcy2d-fno-default-s0-lr0.004"} < found.keys(), "and one beyond"
+    assert not any(record["metrics"] for record in found.values())
+    assert all(record["details"]["validation"]["metrics"]["relative_l2"] > 0 for record in found.values())
+    assert not (tmp_path / "results/smoke/ledger.jsonl").exists()
 
 
 def test_no_record_names_a_place(campaign: Path):
@@ -116,17 +129,36 @@ def test_the_page_has_every_section(campaign: Path):
         assert f"## {title}\n" in page
 
 
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (("--task", "darcy3d"), "darcy2d"),
+        (("--model", "fnno"), "fno"),
+        (("abblation",), "ablation"),
+        (("--validation-only", "model.widht=3"), "width"),
+    ],
+)
+def test_an_unknown_name_is_one_line_and_exit_code_2(words: tuple[str, ...], nearest: str, tmp_path: Path):
+    failed = run(*words, "--scale", "smoke", folder=tmp_path)
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("error: ")
+    assert words[-1].removesuffix("=3").removeprefix("model.") in failed.stderr
+    assert f"did you mean '{nearest}'?" in failed.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_trials_read_no_test_and_failures_stop_nobody(tmp_path: Path):
     tried = run(
-        "--validation-only", "--scale", "smoke", "--task", "darcy2d", "--model", "fno", "--model", "lno",
-        "--jobs", "2", "--label", "odd", "model.padding=3", folder=tmp_path,
+        "--validation-only", "--scale", "smoke", "--task", "darcy2d", "--task", "droplet2d", "--model", "fno",
+        "--jobs", "2", "--label", "odd", "model.multiplicative_readout=true", folder=tmp_path,
     )  # fmt: skip
     assert tried.returncode == 1
-    assert "1 cells failed: darcy2d-lno-default-s0-odd" in tried.stderr, "LNO knows no padding"
+    assert "1 cells failed: darcy2d-fno-default-s0-odd" in tried.stderr, "a steady output has no last frame"
     (record,) = (tmp_path / "results/smoke/search").glob("*.json")
     found = read_record(record)
     assert found["metrics"] == {}
-    assert found["config"]["model"]["padding"] == 3
+    assert found["config"]["model"]["multiplicative_readout"] is True
+    assert found["details"]["overrides"] == ["model.multiplicative_readout=true"]
     assert found["details"]["validation"]["metrics"]["rmse"] > 0
     assert not (tmp_path / "results/smoke/ledger.jsonl").exists()
 

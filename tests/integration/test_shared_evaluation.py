@@ -19,8 +19,7 @@ from torch import Tensor
 from spectrakan.cli.predict import predict
 from spectrakan.data.generate import generate
 from spectrakan.data.write import write_dataset
-from spectrakan.evaluation import evaluate
-from spectrakan.evaluation.share import Share
+from spectrakan.evaluation import EvaluationSettings, Share, evaluate
 from spectrakan.models import from_pretrained
 from spectrakan.training import train
 
@@ -105,7 +104,7 @@ def test_predictions_are_those_of_a_model_that_no_longer_learns(run: Path):
 @pytest.mark.parametrize("convention", ["exact", "pdebench"])
 def test_parts_that_are_joined_in_order_score_as_the_whole(run: Path, convention: str):
     model, data = from_pretrained(run / "run" / "checkpoints" / "best"), generate("darcy2d", 11, 32, seed=4)
-    whole = evaluate(model, data, batch_size=4, convention=convention)
+    whole = evaluate(model, data, settings=EvaluationSettings(batch_size=4, convention=convention))
     states: list[object] = []
 
     def hand_over(state: object) -> list[object]:
@@ -113,7 +112,8 @@ def test_parts_that_are_joined_in_order_score_as_the_whole(run: Path, convention
         return list(states)
 
     for rank in range(3):
-        joined = evaluate(model, data, batch_size=4, convention=convention, share=Share(rank, 3, hand_over))
+        mine = EvaluationSettings(batch_size=4, convention=convention, share=Share(rank, 3, hand_over))
+        joined = evaluate(model, data, settings=mine)
     assert len(states) == 3
     for name, value in whole["metrics"].items():
         assert joined["metrics"][name] == pytest.approx(value, rel=1e-6), name

@@ -18,7 +18,6 @@ TINY = [
     "model.width=4",
     "model.num_layers=1",
     "model.num_modes=3",
-    "model.coarse=false",
     "data.num_samples=10",
     "data.resolution=8",
     "training.batch_size=3",

@@ -9,7 +9,7 @@ import torch
 
 import spectrakan as sk
 from spectrakan.nn.axis import axes_of
-from spectrakan.nn.fourier_layer import FourierLayer
+from spectrakan.nn.joint_spectral import FourierLayer
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -68,7 +68,8 @@ def test_the_whole_operator_is_neuraloperator_s(size):
     torch.manual_seed(0)
     dims = len(size)
     facts = sk.OperatorSignature(space_dims=dims, history=2, in_channels=1, out_channels=1)
-    ours = sk.build_model("fno", facts, width=WIDTH, num_modes=MODES, padding=0, predict="direct", readout_width=12)
+    plain = {"predict": "direct", "noise_level": 0.0}
+    ours = sk.build_model("fno", facts, width=WIDTH, num_modes=MODES, padding=0, readout_width=12, **plain)
     theirs = FNO(
         modes_of(dims), 2 + dims, 1, WIDTH, lifting_channel_ratio=0, projection_channel_ratio=2,
         positional_embedding=None, use_channel_mlp=False, fno_skip="linear", non_linearity=EverySecondTime(),

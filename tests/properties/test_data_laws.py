@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrakan.data.duplicates import duplicate_groups
 from spectrakan.data.loader import Loader, LoaderSettings
 from spectrakan.data.split import PARTS, SplitSettings, split_groups
+from spectrakan.data.survey import duplicate_groups
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
@@ -40,7 +40,7 @@ def test_a_split_is_a_partition_with_no_copy_on_two_sides(names, parts, time_ord
     train, validation, calibration, test = parts
     choices = SplitSettings(
         train=train, validation=validation, calibration=calibration, test=test,
-        time_ordered=time_ordered, gap=gap if time_ordered else 0,
+        by="sample_order" if time_ordered else "trajectory", gap=gap if time_ordered else 0,
     )  # fmt: skip
     groups = groups_of(names)
     try:
@@ -70,17 +70,19 @@ def test_distinct_samples_meet_their_shares_to_one_sample(count, parts, seed):
 
 @given(st.integers(1, 4), st.integers(2, 12), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.data())
 def test_windows_cover_every_start_that_fits_and_no_other(samples, frames, history, horizon, stride, data):
-    choices = WindowSettings(history=history, horizon=horizon, stride=stride)
-    if choices.length > frames:
+    choices = WindowSettings(history=history, horizon=horizon, strides=(stride,))
+    if choices.length(stride) > frames:
         return
     values = np.arange(float(samples * frames * 2)).reshape(samples, frames, 2, 1)
     chosen = data.draw(st.lists(st.integers(0, samples - 1), min_size=1, unique=True))
     windows = Windows(frames_of(values), chosen, choices)
     where = list(zip(*(array.tolist() for array in windows.locate(range(len(windows)))), strict=True))
-    expected = [(s, a) for s in chosen for a in range(frames) if a + (history + horizon - 1) * stride < frames]
+    expected = [
+        (s, a, stride) for s in chosen for a in range(frames) if a + (history + horizon - 1) * stride < frames
+    ]
     assert where == expected
     number = data.draw(st.integers(0, len(windows) - 1))
-    sample, start = where[number]
+    sample, start, _ = where[number]
     batch = windows.gather([number])
     whole = [*batch.inputs[0, :, 0, 0].tolist(), *batch.targets[0, :, 0, 0].tolist()]
     assert whole == [values[sample, start + k * stride, 0, 0] for k in range(history + horizon)]
@@ -111,23 +113,17 @@ def test_a_resumed_loader_goes_on_as_the_uninterrupted_one(count, batch_size, se
     assert first + stream(resumed, 10) == expected
 
 
-@given(st.integers(1, 60), st.integers(1, 7), st.integers(1, 5), st.booleans(), st.integers(0, 99))
-def test_processes_share_windows_without_overlap(count, batch_size, world_size, keep, seed):
+@given(st.integers(1, 60), st.integers(1, 7), st.integers(1, 5), st.integers(0, 99))
+def test_processes_share_windows_without_overlap(count, batch_size, world_size, seed):
+    if count < world_size:
+        return
     read: list[list[list[float]]] = []
     for rank in range(world_size):
-        choices = LoaderSettings(
-            batch_size=batch_size, seed=seed, rank=rank, world_size=world_size,
-            remainder="keep" if keep else "drop",
-        )  # fmt: skip
-        if not keep and count < world_size:
-            return
-        loader = Loader(windows_of(count), choices)
+        config = LoaderSettings(batch_size=batch_size, seed=seed, rank=rank, world_size=world_size)
+        loader = Loader(windows_of(count), config)
         read.append([(batch.inputs[:, 0, 0, 0] / 4).tolist() for batch in loader])
     flat = [window for rank in read for batch in rank for window in batch]
     assert len(set(flat)) == len(flat)
-    if keep:
-        assert sorted(flat) == list(range(count))
-    else:
-        assert count - len(flat) == count % world_size
-        lengths = {tuple(len(batch) for batch in rank) for rank in read}
-        assert len(lengths) == 1
+    assert count - len(flat) == count % world_size
+    lengths = {tuple(len(batch) for batch in rank) for rank in read}
+    assert len(lengths) == 1

@@ -1,19 +1,22 @@
-"""Two-cell attention solved by hand, and the theorem's constants."""
+"""Two-cell attention solved by hand, boxes of softmax weights, and the theorem's constants."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from spectrakan.nn.axis import uniform_axis
 from spectrakan.nn.modulation import GlobalModulation
-from spectrakan.theory.attention_bounds import head_bound
+from spectrakan.theory.attack import AttackSettings, attack, euclid
+from spectrakan.theory.attention_bounds import WeightBox, attention_bound
 from spectrakan.theory.signal import Signal, Stage
-from spectrakan.theory.tangent import Tangent, identity
+from spectrakan.theory.tangent import Tangent
 from spectrakan.theory.theorem import Constants
 
 
@@ -25,9 +28,9 @@ def two_cells(query: float, features: tuple[float, float], radius: float) -> flo
     gml.key.fill_(1.0)
     gml.value.fill_(1.0)
     stage = Stage(radius)
-    token = Signal(torch.tensor([query]).double(), Tangent(torch.zeros(1, 2).double(), None, None, (1,)), stage)
-    cells = Signal(torch.tensor([features]).double(), identity((1, 2)), stage)
-    return float(head_bound(gml, 0, token, cells, [uniform_axis(2, False)]).bound)
+    token = Signal(torch.tensor([query]).double(), Tangent.exact(torch.zeros(1, 2).double(), (1,)), stage)
+    cells = Signal(torch.tensor([features]).double(), Tangent.exact(torch.eye(2).double(), (1, 2)), stage)
+    return float(attention_bound(gml, token, cells, [uniform_axis(2, False)])[1])
 
 
 def slope(query: float, features: tuple[float, float]) -> float:
@@ -57,6 +60,77 @@ def test_no_pair_of_two_cells_beats_the_bound(radius, generator):
     quotients = (out[0] - out[1]).abs() / (pairs[0] - pairs[1]).abs().amax(1)
     assert float(quotients.max()) <= bound
     assert bound <= 20 * float(quotients.max())
+
+
+def random_box(cells: int, seed: int, sharpness: float) -> tuple[torch.Tensor, torch.Tensor, WeightBox]:
+    """Logits, how far each can move, and the box of their softmax."""
+    source = torch.Generator().manual_seed(seed)
+    logits = sharpness * torch.randn(cells, generator=source).double()
+    moved = torch.rand(cells, generator=source).double() ** 3
+    return logits, moved, WeightBox.around(logits, moved, logits.softmax(0))
+
+
+@settings(max_examples=40, deadline=None)
+@given(cells=st.integers(1, 12), seed=st.integers(0, 10**6), sharpness=st.floats(0, 30))
+def test_softmax_never_leaves_its_box_and_reaches_the_ends(cells, seed, sharpness):
+    logits, moved, box = random_box(cells, seed, sharpness)
+    source = torch.Generator().manual_seed(seed + 1)
+    ways = 2 * torch.rand(2000, cells, generator=source).double() - 1
+    common = 5 * torch.randn(4000, 1, generator=source).double()
+    weights = (logits + moved * torch.cat([ways, ways.sign()]) + common).softmax(1)
+    assert bool((weights <= box.high * (1 + 1e-12)).all())
+    assert bool((weights >= box.low * (1 - 1e-12)).all())
+    assert bool(((weights - box.centre).abs() <= box.change * (1 + 1e-9) + 1e-15).all())
+    alone = 2 * torch.eye(cells).double() - 1
+    assert torch.allclose((logits + moved * alone).softmax(1).diagonal(), box.high, rtol=1e-9)
+    assert torch.allclose((logits - moved * alone).softmax(1).diagonal(), box.low, rtol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(cells=st.integers(1, 12), seed=st.integers(0, 10**6), sharpness=st.floats(0, 10))
+def test_the_greedy_mean_is_the_optimum_of_the_linear_programme(cells, seed, sharpness):
+    _, _, box = random_box(cells, seed, sharpness)
+    rates = torch.rand(cells, generator=torch.Generator().manual_seed(seed)).double()
+    ends = list(zip(box.low.tolist(), box.high.tolist(), strict=True))
+    best = linprog(-rates.numpy(), A_eq=np.ones((1, cells)), b_eq=[1.0], bounds=ends)
+    assert float(box.mean(rates)) == pytest.approx(-best.fun, rel=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), sharpness=st.sampled_from([0.3, 3.0, 30.0]), radius=st.floats(1e-4, 0.5))
+def test_no_attack_on_random_attention_beats_the_bound(seed, sharpness, radius):
+    """Features and token are the inputs themselves: A is a closed expression of 3 x 6 + 2 numbers."""
+    source = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        gml = GlobalModulation(3, 2, 4, value_width=2).double().requires_grad_(False)
+    gml.query.weight.mul_(sharpness)
+    features, token = torch.randn(3, 6, generator=source).double(), torch.randn(2, generator=source).double()
+    axes, whole = [uniform_axis(6, False)], torch.eye(20).double()
+    stages = [Stage(radius / 2)]
+    stages.append(Stage(radius, stages[0]))
+    for stage in stages:
+        signal = Signal(features, Tangent.exact(whole[:18], (3, 6)), stage)
+        query = Signal(token, Tangent.exact(whole[18:], (2,)), stage)
+        bound = float(attention_bound(gml, query, signal, axes)[1])
+
+    def modulation(rows: torch.Tensor) -> torch.Tensor:
+        return gml(rows[:, 18:], rows[:, :18].unflatten(1, (3, 6)).movedim(0, 1).contiguous(), axes)
+
+    centre = torch.cat([features.flatten(), token])[None]
+    found = attack(modulation, centre, radius, euclid, AttackSettings(starts=16, steps=8, pairs=256, seed=seed))
+    assert found.slope <= bound
+    jacobian = torch.autograd.functional.jacobian(lambda row: modulation(row[None])[0], centre[0])
+    if radius < 1e-3:
+        assert bound <= 1.5 * float(jacobian.abs().sum(1).norm()) + 1e-6
+
+
+def test_sharp_attention_is_bounded_by_its_boxes_and_not_by_suprema():
+    """One cell takes all weight over the whole ball, so values and scores of the others do not matter."""
+    query, features, radius = 200.0, (3.0, -3.0), 0.5
+    bound = two_cells(query, features, radius)
+    # Suprema give 1 + q |f_1 - f_2| / 2 times it; the maximum itself moves at rate one.
+    assert bound == pytest.approx(1.0, abs=1e-6)
 
 
 @given(

@@ -16,32 +16,34 @@ import spectrakan as sk
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
 from spectrakan.models.spectrakan import SpectraKAN
+from spectrakan.report.certificate import certificate_rows
 from spectrakan.theory import sample_bounds
 from spectrakan.theory.attack import AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate
-from spectrakan.theory.certify import NOT_REFINED, TOO_LARGE, CertifySettings, model_maps
+from spectrakan.theory.certify import TOO_LARGE, CertifySettings
 from spectrakan.theory.control import cap_slopes, certified_bound
-from spectrakan.theory.parts import token_kan
-from spectrakan.theory.sample_bounds import bound_sample
+from spectrakan.theory.parts import model_maps, token_kan
+from spectrakan.theory.sample_bounds import QUANTITIES, bound_sample
 from spectrakan.training import train
 
 SMALL = {
     "width": 4,
     "num_modes": 3,
     "num_layers": 2,
-    "coarse": True,
     "coarse_num_layers": 2,
+    "coarse_mixing": "axial",
+    "block": "skip",
+    "noise_level": 0.0,
     "coarse_num_modes": 2,
     "token_width": 4,
-    "token_hidden": 4,
     "attention_width": 4,
     "readout_width": 8,
 }
 LIGHT = AttackSettings(starts=4, steps=5, pairs=8)
 
 
-def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, fields: int = 1, **choices) -> SpectraKAN:
-    facts = sk.OperatorSignature(
+def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, fields: int = 1, **config) -> SpectraKAN:
+    signature = sk.OperatorSignature(
         space_dims=dims,
         history=2,
         in_channels=fields,
@@ -51,20 +53,17 @@ def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, fields: int =
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = sk.build_model("spectrakan", facts, **(SMALL | choices))
-        if model.gate_map is not None:
-            torch.nn.init.normal_(model.gate_map.map.weight, std=0.5)
-        if model.answer is not None:
-            torch.nn.init.normal_(model.answer.weight)
-        if model.answer_gates is not None:
-            torch.nn.init.uniform_(model.answer_gates.gate)
-        if model.config.field_factors:
+        model = sk.build_model("spectrakan", signature, **(SMALL | config))
+        if model.output_filter is not None:
+            torch.nn.init.uniform_(model.output_filter.gate)
+        if model.product_gain is not None:
+            torch.nn.init.normal_(model.product_gain)
             torch.nn.init.normal_(model.readout.out.weight)
     return model
 
 
 def held(
-    model: SpectraKAN, radius: float, cells: tuple[int, ...], choices: AttackSettings = LIGHT
+    model: SpectraKAN, radius: float, cells: tuple[int, ...], config: AttackSettings = LIGHT
 ) -> dict[str, float]:
     """Every bound against its attack; the ratios of rates."""
     model = model.double().eval().requires_grad_(False)
@@ -75,46 +74,44 @@ def held(
     axes = model.axes(history, None)
     bounds = bound_sample(model, history, params, axes, [radius / 2, radius])
     ratios = {}
-    for name, function in model_maps(model, params, axes).items():
-        found = attack(function, history, radius, largest if name == "prediction" else euclid, choices)
-        assert found.slope <= getattr(bounds.rates, name), name
-        assert found.change <= getattr(bounds.change, name), name
-        ratios[name] = getattr(bounds.rates, name) / found.slope
+    maps = model_maps(model, params, axes)
+    for name in QUANTITIES:
+        found = attack(maps[name], history, radius, largest if name == "prediction" else euclid, config)
+        assert found.slope <= bounds.rates[name], name
+        assert found.change <= bounds.change[name], name
+        ratios[name] = bounds.rates[name] / found.slope
     return ratios
 
 
 VARIANTS = [
     {"block": "residual"},
     {"block": "plain", "extension": "zero"},
-    {"gate_conditioning": "token"},
-    {"axes": "sequential", "gate_conditioning": "token", "basis": "cosine"},
-    {"mixing": "joint", "basis": "cosine"},
-    {"mixing": "both", "basis": "sine", "coarse": False},
+    {"coarse_mixing": "joint", "basis": "cosine"},
+    {"basis": "sine", "coarse_num_layers": 0},
+    {"squeeze_excite": "plain"},
     {"basis": "extended", "activation": "silu"},
     {"use_gml": False},
-    {"fusion": "sum", "num_heads": 2},
     {"token": "mlp", "num_params": 2},
     {"token": "raw", "pool": "center+mean+std"},
-    {"pool": "mean", "excitation": False, "activation": "relu"},
-    {"token_answers": True},
-    {"token_answers": True, "pool": "center+mean+std", "fusion": "sum"},
-    {"block": "residual", "excitation": False, "activation": "relu"},
-    {"answer_error": 0.1},
-    {"answer_error": 0.1, "token_answers": True, "predict": "direct"},
-    {"field_factors": True},
-    {"field_factors": True, "answer_error": 0.1, "fields": 2},
-    {"field_factors": True, "predict": "direct", "fields": 2},
+    {"pool": "mean", "squeeze_excite": "none", "activation": "relu"},
+    {"pool": "center+mean+std"},
+    {"block": "residual", "squeeze_excite": "none", "activation": "relu"},
+    {"noise_level": 0.1},
+    {"noise_level": 0.1, "predict": "direct"},
+    {"multiplicative_readout": True},
+    {"multiplicative_readout": True, "noise_level": 0.1, "fields": 2},
+    {"multiplicative_readout": True, "predict": "direct", "fields": 2},
 ]
 
 
-@pytest.mark.parametrize("choices", VARIANTS, ids=lambda choices: "-".join(map(str, choices.values())))
-def test_no_attack_beats_a_bound_in_any_variant(choices):
-    ratios = held(small_model(**choices), 0.1, (9,))
+@pytest.mark.parametrize("config", VARIANTS, ids=lambda config: "-".join(map(str, config.values())))
+def test_no_attack_beats_a_bound_in_any_variant(config):
+    ratios = held(small_model(**config), 0.1, (9,))
     assert max(ratios.values()) < 10
 
 
 def test_two_dimensions():
-    assert max(held(small_model(2, mixing="both", basis="auto"), 0.1, (6, 5)).values()) < 10
+    assert max(held(small_model(2, coarse_mixing="joint", basis="auto"), 0.1, (6, 5)).values()) < 10
 
 
 @settings(max_examples=5, deadline=None)
@@ -123,9 +120,9 @@ def test_bounds_hold_for_large_balls_too(seed, radius):
     held(small_model(seed=seed), radius, (8,), AttackSettings(starts=4, steps=3, pairs=4))
 
 
-@pytest.mark.parametrize("choices", [{}, {"field_factors": True, "fields": 2}], ids=["usual", "factors"])
-def test_a_tiny_ball_comes_down_to_what_ascent_finds(choices):
-    ratios = held(small_model(**choices), 1e-4, (9,), AttackSettings(starts=16, steps=10))
+@pytest.mark.parametrize("config", [{}, {"multiplicative_readout": True, "fields": 2}], ids=["plain", "product"])
+def test_a_tiny_ball_comes_down_to_what_ascent_finds(config):
+    ratios = held(small_model(**config), 1e-4, (9,), AttackSettings(starts=16, steps=10))
     assert max(ratios.values()) < 1.1
 
 
@@ -144,12 +141,12 @@ def test_a_trained_model_keeps_its_bounds_against_ten_thousand_pairs_and_flatter
     unseen = generate("diffusion_reaction1d", 1, 16, seed=1000)
     inputs = torch.as_tensor(unseen.values[:, :2], dtype=torch.float32)
     hard = CertifySettings(attack=AttackSettings(starts=32, steps=20, pairs=10_000))
-    found = sk.certify(model, inputs, radius=0.02, choices=hard)
+    found = sk.certify(model, inputs, radius=0.02, config=hard)
     assert found.beaten == ()
     assert set(found.status.values()) == {"certified"}
     flatter = copy.deepcopy(model)
     cap_slopes(token_kan(flatter), 0.1 * certified_bound(token_kan(flatter)))
-    lowered = sk.certify(flatter, inputs, radius=0.02, choices=CertifySettings(attack=LIGHT))
+    lowered = sk.certify(flatter, inputs, radius=0.02, config=CertifySettings(attack=LIGHT))
     for name in ("kan_hull_product", "token", "modulation_covariance"):
         assert lowered.entries[name].value < found.entries[name].value, name
     assert lowered.log_modulation_paper < found.log_modulation_paper
@@ -158,8 +155,8 @@ def test_a_trained_model_keeps_its_bounds_against_ten_thousand_pairs_and_flatter
 @pytest.fixture(scope="module")
 def certificate() -> Certificate:
     generator = torch.Generator().manual_seed(2)
-    choices = CertifySettings(stages=2, attack=LIGHT)
-    return sk.certify(small_model(), torch.randn(2, 2, 8, 1, generator=generator), radius=0.05, choices=choices)
+    config = CertifySettings(stages=2, attack=LIGHT)
+    return sk.certify(small_model(), torch.randn(2, 2, 8, 1, generator=generator), radius=0.05, config=config)
 
 
 def test_a_certificate_says_what_is_proved(certificate):
@@ -199,7 +196,7 @@ def test_a_cap_is_told_as_held_or_broken(certificate):
 
 def test_large_fields_are_never_called_certified(monkeypatch):
     monkeypatch.setattr(sample_bounds, "LARGEST", 10)
-    found = sk.certify(small_model(), torch.randn(1, 2, 8, 1), radius=0.05, choices=CertifySettings(attack=LIGHT))
+    found = sk.certify(small_model(), torch.randn(1, 2, 8, 1), radius=0.05, config=CertifySettings(attack=LIGHT))
     status = found.status
     assert status["token"] == status["kan"] == "certified"
     assert {name for name, kind in status.items() if kind == "estimated"} == {
@@ -220,18 +217,21 @@ def test_numbers_beyond_floats_are_null_in_json(certificate):
     assert json.loads(record.to_json())["entries"]["modulation_paper"]["value"] is None
 
 
+def test_an_unbounded_entry_has_no_finite_bound_on_the_page(certificate):
+    vast = replace(certificate.entries["prediction"], value=math.inf)
+    rows = certificate_rows(replace(certificate, entries={"prediction": vast}))
+    assert rows[1][:2] == ["prediction", "no finite bound"]
+
+
 def test_what_cannot_be_certified_is_refused():
-    facts = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    signature = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
     with pytest.raises(ConfigError, match="spectrakan model, got 'fno'"):
-        sk.certify(sk.build_model("fno", facts), torch.zeros(1, 1, 8, 1))
+        sk.certify(sk.build_model("fno", signature), torch.zeros(1, 1, 8, 1))
     with pytest.raises(ConfigError, match="radius"):
         sk.certify(small_model(), torch.zeros(1, 2, 8, 1), radius=0.0)
 
 
-def test_a_certificate_says_when_predictions_refine_their_cells(generator):
-    model = small_model(coarser_cells="refine")
-    values = torch.randn(2, 3, 8, 1, generator=generator)
-    model.prepare([sk.Window(values[:, :2], values[:, 2:])])
-    quick = CertifySettings(attack=LIGHT)
-    assert NOT_REFINED in sk.certify(model, values[:1, :2, ::2], radius=0.01, choices=quick).notes
-    assert NOT_REFINED not in sk.certify(model, values[:1, :2], radius=0.01, choices=quick).notes
+@pytest.mark.parametrize("conditioning", ["film", "modes", "both"])
+def test_a_trunk_that_depends_on_the_token_is_refused(conditioning):
+    with pytest.raises(ConfigError, match=f"no bound exists yet for conditioning='{conditioning}'"):
+        sk.certify(small_model(conditioning=conditioning), torch.zeros(1, 2, 8, 1))

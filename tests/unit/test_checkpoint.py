@@ -9,16 +9,26 @@ from dataclasses import replace
 import pytest
 import torch
 
-from spectrakan.checkpoint import Checkpoint, describe_model, load_checkpoint, save_best, save_checkpoint
+from spectrakan.checkpoint import (
+    Checkpoint,
+    load_best,
+    load_checkpoint,
+    load_newest,
+    remove_checkpoints,
+    require_same_run,
+    save_best,
+    save_checkpoint,
+)
 from spectrakan.errors import DataFormatError, RunError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import build_model, from_pretrained
+from spectrakan.models.operator import describe_model
 
 FACTS = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
 
 
 def trained(steps=3):
-    model = build_model("amfno", FACTS, width=4, num_layers=1, coarse=False, num_modes=3)
+    model = build_model("amfno", FACTS, width=4, num_layers=1, num_modes=3)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     x = torch.linspace(0, 1, 16).view(1, 1, 16, 1)
     for _ in range(steps):
@@ -138,3 +148,56 @@ def test_nothing_in_a_checkpoint_tells_the_time(tmp_path):
     save_checkpoint(tmp_path / "last", checkpoint_of(*trained()))
     for path in (tmp_path / "last").glob("*.json"):
         assert not {"time", "date", "host", "seconds"} & set(json.dumps(json.loads(path.read_text())).split('"'))
+
+
+def at_step(step: int, **changes) -> Checkpoint:
+    model, optimizer = trained(1)
+    return replace(checkpoint_of(model, optimizer), position={"step": step}, **changes)
+
+
+def test_the_newest_sound_checkpoint_is_loaded_and_a_damaged_one_is_told_of(tmp_path):
+    for step in range(4):
+        save_checkpoint(tmp_path / "last", at_step(step))
+    found, notice = load_newest(tmp_path / "last")
+    assert (found.position["step"], notice) == (3, None)
+    weights = tmp_path / "last" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    found, notice = load_newest(tmp_path / "last")
+    assert found.position["step"] == 2
+    assert notice is not None
+    assert "was changed or damaged" in notice
+    assert "going on from the checkpoint before it" in notice
+    (tmp_path / ".last.previous" / "position.json").unlink()
+    with pytest.raises(DataFormatError, match=r"last/weights.safetensors' was changed"):
+        load_newest(tmp_path / "last")
+    remove_checkpoints(tmp_path / "last")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DataFormatError, match="no checkpoint at"):
+        load_newest(tmp_path / "last")
+
+
+def test_parts_of_another_run_are_refused(tmp_path):
+    model, _ = trained(1)
+    save_checkpoint(tmp_path / "last", at_step(1, run_id="a" * 64, log_lines=7))
+    save_best(tmp_path / "best", describe_model(model), model.state_dict(), run_id="a" * 64)
+    found = load_checkpoint(tmp_path / "last")
+    assert (found.run_id, found.log_lines) == ("a" * 64, 7)
+    require_same_run(tmp_path / "last", found.run_id, "a" * 64)
+    with pytest.raises(RunError, match="is of another run"):
+        require_same_run(tmp_path / "last", found.run_id, "b" * 64)
+    weights = load_best(tmp_path / "best", "a" * 64)
+    assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+    with pytest.raises(RunError, match="is of another run"):
+        load_best(tmp_path / "best", "b" * 64)
+    save_best(tmp_path / "best", describe_model(model), model.state_dict())
+    with pytest.raises(RunError, match="is of no known run"):
+        load_best(tmp_path / "best", "a" * 64)
+    assert from_pretrained(tmp_path / "last").name == "amfno"
+
+
+def test_a_failed_write_names_the_folder_and_the_remedy(tmp_path):
+    (tmp_path / "checkpoints").touch()
+    with pytest.raises(
+        RunError, match=r"cannot write the checkpoint: cannot write '.*last': .* previous one is intact"
+    ):
+        save_checkpoint(tmp_path / "checkpoints" / "last", at_step(0))

@@ -1,67 +1,92 @@
-"""The table of commands, and how their failures are told."""
+"""The table of commands, loaded one at a time, and how their failures are reported."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from typer.core import TyperGroup
 
-from spectrakan.cli.bench import bench
-from spectrakan.cli.certify import certify
-from spectrakan.cli.check import check
-from spectrakan.cli.compare import compare
-from spectrakan.cli.demo import demo
-from spectrakan.cli.download import download
-from spectrakan.cli.evaluate import evaluate
-from spectrakan.cli.generate import generate
-from spectrakan.cli.models import models
-from spectrakan.cli.predict import predict
-from spectrakan.cli.report import report
-from spectrakan.cli.reproduce import reproduce
-from spectrakan.cli.tasks import tasks
-from spectrakan.cli.train import train
 from spectrakan.errors import RunError, SpectraKANError
-from spectrakan.training.stop import Stopped
 
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "tasks": tasks,
-    "models": models,
-    "generate": generate,
-    "download": download,
-    "check": check,
-    "train": train,
-    "evaluate": evaluate,
-    "predict": predict,
-    "compare": compare,
-    "reproduce": reproduce,
-    "report": report,
-    "certify": certify,
-    "bench": bench,
-    "demo": demo,
+COMMANDS: dict[str, str] = {
+    "tasks": "List the problems that are known by name, or show one and its parameters.",
+    "models": "List all models: size, dimensions, other resolutions, cost against FNO.",
+    "generate": "Make samples of a problem with its solver and write them to a file.",
+    "download": "Download a PDEBench file.",
+    "check": "Read a data file and report whether it is fit to learn from.",
+    "train": "Train a model on a problem, or on data of your own.",
+    "evaluate": "Score the best weights of a run.",
+    "predict": "Predict from the first frames of every sample of a file.",
+    "compare": "Put the scores of runs and evaluations side by side.",
+    "report": "Write one page about any runs: scores, curves, settings.",
+    "certify": "Bound how far a trained model can change under a perturbation.",
+    "bench": "Time training and inference of models on this machine.",
+    "demo": "Train SpectraKAN and FNO on falling droplets and write a page.",
 }
-"""Every command by name; its function's signature is its arguments, its docstring its help."""
+"""Every command with its help in one line; its function lies in the module of its name.
+
+A module is imported when its command is used: the help of all commands takes a fraction of a second.
+"""
+
+PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+
+class LazyCommands(TyperGroup):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the command of that name."""
+        return command_named(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands from the table, importing none."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def command_named(name: str) -> Any:
+    """The command of that name, imported."""
+    function: Callable[..., Any] = getattr(import_module(f"spectrakan.cli.{name}"), name)
+    single = typer.Typer(**PLAIN)
+    single.command(name)(function)
+    found = typer.main.get_command(single)
+    found.name = name
+    return found
 
 
 def build_app() -> typer.Typer:
-    """The command-line application with all commands of the table."""
-    app = typer.Typer(
-        name="spectrakan",
-        help="Learn solution operators of PDEs.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    app.callback()(_program)
-    for name, command in COMMANDS.items():
-        app.command(name)(command)
+    """The command-line application."""
+    app = typer.Typer(name="spectrakan", cls=LazyCommands, no_args_is_help=True, **PLAIN)
+    app.callback(invoke_without_command=True)(_program)
     return app
 
 
-def _program() -> None:
+def _show_version(asked: bool | None) -> bool | None:
+    if asked:
+        try:
+            print(f"spectrakan {version('spectrakan')}")
+        except PackageNotFoundError:
+            print("spectrakan (not installed)")
+        raise typer.Exit
+    return asked
+
+
+def _program(
+    # A callback of the option itself: without a command the function below is never called.
+    show_version: Annotated[
+        bool | None,
+        typer.Option("--version", help="Show the version and stop.", is_eager=True, callback=_show_version),
+    ] = None,
+) -> None:
     """Learn solution operators of PDEs."""
 
 
@@ -71,21 +96,30 @@ def main() -> None:
     2: the user's mistake. 1: the run failed (folder in use, disk or memory full, diverged).
     130 and 143: stopped by Ctrl-C and SIGTERM, after a checkpoint.
     """
+    guarded(build_app())
+
+
+def run_command(command: Callable[..., Any]) -> None:
+    """Run one function as a program of its own, its failures reported in the same way."""
+    app = typer.Typer(**PLAIN)
+    app.command()(command)
+    guarded(app)
+
+
+def guarded(app: typer.Typer) -> None:
+    """Run an application; every expected failure becomes one line on stderr and an exit code."""
     try:
-        build_app()()
-    except RunError as problem:
-        _tell(f"error: {problem}")
-        sys.exit(1)
-    except SpectraKANError as problem:
-        _tell(f"error: {problem}")
-        sys.exit(2)
-    except Stopped as stop:
-        _tell(str(stop))
-        sys.exit(stop.code)
-    except OSError as problem:
-        _tell(f"error: {problem}")
-        sys.exit(1)
-
-
-def _tell(text: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+        app()
+    except BaseException as problem:
+        code = getattr(problem, "code", None)
+        # torch reports a lack of memory as a RuntimeError.
+        if isinstance(problem, MemoryError) or (isinstance(problem, RuntimeError) and "allocate" in str(problem)):
+            text, code = "error: not enough memory; use fewer samples, a smaller batch or a coarser grid", 1
+        elif isinstance(problem, SpectraKANError | OSError):
+            text, code = f"error: {problem}", 1 if isinstance(problem, RunError | OSError) else 2
+        elif type(problem).__name__ == "Stopped" and isinstance(code, int):
+            text = str(problem)
+        else:  # a fault of ours is shown whole
+            raise
+        print(text.replace("\n", " ") if len(text) < 2000 else text, file=sys.stderr)
+        sys.exit(code)

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
-from torch import Tensor
 
-from spectrakan.cli.models import TASKS, aligned, count_parameters
-from spectrakan.cli.progress import progress_bar
+from spectrakan.cli.models import aligned, count_parameters, reference_signatures
 from spectrakan.errors import ConfigError, nearest
-from spectrakan.evaluation.timing import interleaved
-from spectrakan.models import Operator, build_model
-from spectrakan.training.runtime import pick_device
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from spectrakan.models import Operator
 
 
 def bench(
-    task: Annotated[str, typer.Argument(help=f"Whose fields to take: {', '.join(TASKS)}.")] = "shallow_water2d",
+    task: Annotated[
+        str, typer.Argument(help="Task whose fields to take; `spectrakan tasks` lists them.")
+    ] = "shallow_water2d",
     model: Annotated[list[str] | None, typer.Option(help="Models.", show_default="spectrakan, fno, ffno")] = None,
-    variant: Annotated[str, typer.Option(help="Variant of the models.")] = "default",
     resolution: Annotated[int | None, typer.Option(min=8, help="Cells per axis.", show_default="the task's")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Samples in a training step.")] = 4,
     rounds: Annotated[int, typer.Option(min=1, help="Times that every model is measured.")] = 11,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
-    """Time a training step and the inference of one sample, each model in turn, over that of the first.
+    """Time training and inference of models on this machine.
+
+    A training step and the inference of one sample, each model in turn, over that of the first.
 
     On a busy machine the ratios say more than the seconds.
 
@@ -37,65 +39,57 @@ def bench(
     spectrakan bench darcy2d --model fno --model spectrakan      over FNO's time
     spectrakan bench cns1d --resolution 1024 --batch-size 16
     """
-    if task not in TASKS:
-        raise ConfigError(f"unknown task '{task}'{nearest(task, TASKS)}; known: {', '.join(TASKS)}")
+    from spectrakan.evaluation.cost import interleaved
+    from spectrakan.models import build_model
+    from spectrakan.training.display import progress_bar
+    from spectrakan.training.presets import size_of
+    from spectrakan.training.runtime import pick_device
+
+    sizes = reference_signatures()
+    if task not in sizes:
+        raise ConfigError(f"unknown task '{task}'{nearest(task, sizes)}")
     names = list(dict.fromkeys(model or ["spectrakan", "fno", "ffno"]))
     where = pick_device(device)
-    signature, own = TASKS[task]
+    signature, own = sizes[task]
     space = own if resolution is None else (resolution,) * len(own)
-    operators = {name: build_model(name, signature, variant=variant).to(where) for name in names}
+    operators = {name: build_model(name, signature, **size_of(name, len(own))).to(where) for name in names}
     shape = (signature.history, *space, signature.in_channels)
     with progress_bar("training steps, then inference") as advance:
         steps = interleaved({name: _step(each, batch_size, shape) for name, each in operators.items()}, rounds)
         advance(1, 2)
         single = interleaved({name: _inference(each, shape) for name, each in operators.items()}, rounds)
         advance(2, 2)
-    found = [_row(name, operators[name], steps, single, names[0]) for name in names]
+    first = names[0]
+    # Medians, and medians of the ratios round by round.
+    found = [
+        {
+            "model": name,
+            "parameters": count_parameters(operators[name]),
+            "step_ms": 1e3 * float(steps[name].median()),
+            "step_ratio": float((steps[name] / steps[first]).median()),
+            "inference_ms": 1e3 * float(single[name].median()),
+            "inference_ratio": float((single[name] / single[first]).median()),
+        }
+        for name in names
+    ]
     if as_json:
         print(json.dumps({"task": task, "cells": list(space), "device": str(where), "models": found}, indent=2))
         return
     print(f"{task}, {' x '.join(map(str, space))} cells, {where}, medians of {rounds} rounds in turns:")
-    head = [
-        "model",
-        "parameters",
-        f"step of {batch_size}, ms",
-        f"over {names[0]}",
-        "inference, ms",
-        f"over {names[0]}",
-    ]
-    rows = [
-        [
-            each["model"],
-            f"{each['parameters']:,}",
-            f"{each['step_ms']:.1f}",
-            f"{each['step_ratio']:.2f}",
-            f"{each['inference_ms']:.1f}",
-            f"{each['inference_ratio']:.2f}",
-        ]
-        for each in found
-    ]
+    over = f"over {first}"
+    head = ["model", "parameters", f"step of {batch_size}, ms", over, "inference, ms", over]
+    texts = ("{}", "{:,}", "{:.1f}", "{:.2f}", "{:.1f}", "{:.2f}")
+    rows = [[text.format(value) for text, value in zip(texts, each.values(), strict=True)] for each in found]
     print(aligned([head, *rows]))
 
 
-def _row(
-    name: str, operator: Operator, steps: dict[str, Tensor], single: dict[str, Tensor], first: str
-) -> dict[str, Any]:
-    """Medians, and medians of the ratios round by round."""
-    return {
-        "model": name,
-        "parameters": count_parameters(operator),
-        "step_ms": 1e3 * float(steps[name].median()),
-        "step_ratio": float((steps[name] / steps[first]).median()),
-        "inference_ms": 1e3 * float(single[name].median()),
-        "inference_ratio": float((single[name] / single[first]).median()),
-    }
-
-
 def _step(operator: Operator, batch: int, shape: tuple[int, ...]) -> Callable[[], object]:
-    """Forward, backward and the trainer's optimizer on random numbers; a floor without weights goes forward alone."""
+    """Forward, backward and the trainer's optimizer on random numbers; forward alone without weights."""
+    import torch
+
     weights = [parameter for parameter in operator.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=1e-6, fused=True) if weights else None
-    fields = torch.randn(batch, *shape, device=operator.increment_scale.device)
+    fields = torch.randn(batch, *shape, device=operator.residual_scale.device)
 
     def run() -> float:
         loss: Tensor = operator(fields).square().mean()
@@ -109,7 +103,9 @@ def _step(operator: Operator, batch: int, shape: tuple[int, ...]) -> Callable[[]
 
 
 def _inference(operator: Operator, shape: tuple[int, ...]) -> Callable[[], object]:
-    field = torch.randn(1, *shape, device=operator.increment_scale.device)
+    import torch
+
+    field = torch.randn(1, *shape, device=operator.residual_scale.device)
 
     def run() -> float:
         with torch.inference_mode():

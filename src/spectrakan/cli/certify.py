@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spectrakan.cli.progress import progress_bar
-from spectrakan.data.load import load_dataset
-from spectrakan.data.prepare import prepare
-from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError, RunError
-from spectrakan.models import from_pretrained
-from spectrakan.report.certificate import certificate_page, certificate_rows
-from spectrakan.runs import RunFolder
-from spectrakan.storage import write_text_atomically
-from spectrakan.theory import Certificate, CertifySettings
-from spectrakan.theory import certify as certify_model
-from spectrakan.theory.attack import AttackSettings
-from spectrakan.training import resolve
+
+if TYPE_CHECKING:
+    from spectrakan.data.windows import Windows
+    from spectrakan.models import Operator
+    from spectrakan.theory import Certificate
+    from spectrakan.training import Resolved
 
 
 def certify(
@@ -33,7 +26,9 @@ def certify(
     pairs: Annotated[int, typer.Option(min=0, help="Random pairs of inputs against each bound.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
-    """Bound how far token, modulation and prediction can move, and try to break the bounds.
+    """Bound how far a trained model can change under a perturbation.
+
+    Bounds token, modulation and prediction, and tries to break the bounds.
 
     Writes certificate.json and certificate.html into the run's folder; fails if an attack beats a bound.
 
@@ -42,19 +37,22 @@ def certify(
     spectrakan certify runs/darcy2d-spectrakan-0 --resolution 16     large fields: on a coarser grid
     spectrakan certify runs/cns1d-spectrakan-0 --radius 0.01 --samples 8
     """
+    from spectrakan.models import from_pretrained
+    from spectrakan.report.certificate import certificate_page
+    from spectrakan.runs import RunFolder
+    from spectrakan.storage import write_text_atomically
+    from spectrakan.theory import CertifySettings
+    from spectrakan.theory import certify as certify_model
+    from spectrakan.theory.attack import AttackSettings
+    from spectrakan.training import resolve
+
     folder = RunFolder(run)
-    window = _windows(folder, data, resolution)
-    inputs = window.gather(range(min(samples, len(window))))
-    choices = CertifySettings(attack=AttackSettings(starts=starts, pairs=pairs))
-    found = certify_model(
-        from_pretrained(folder.best),
-        inputs.inputs,
-        radius,
-        params=inputs.params,
-        grid=inputs.grid,
-        choices=choices,
-    )
-    control = resolve(folder.read_config()).training.lipschitz
+    resolved, model = resolve(folder.read_config()), from_pretrained(folder.best)
+    windows = _windows(resolved, model, data, resolution)
+    first = windows.gather(range(min(samples, len(windows))))
+    config = CertifySettings(attack=AttackSettings(starts=starts, pairs=pairs))
+    found = certify_model(model, first.inputs, radius, params=first.params, grid=first.grid, config=config)
+    control = resolved.config.training.lipschitz
     if control.cap is not None:
         found = found.capped(control.cap, control.measure)
     write_text_atomically(folder.path / "certificate.json", found.to_json() + "\n")
@@ -67,23 +65,27 @@ def certify(
         )
 
 
-def _windows(folder: RunFolder, data: Path | None, resolution: int | None) -> Windows:
-    choices = resolve(folder.read_config())
+def _windows(resolved: Resolved, model: Operator, data: Path | None, resolution: int | None) -> Windows:
+    """The first window of each sample of a file, or of each test sample of the run."""
+    from spectrakan.cli.subject import prepared_run, run_data
+    from spectrakan.data.windows import Windows, WindowSettings
+
     if data is not None:
         if resolution is not None:
             raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
-        found = load_dataset(data)
-        history = choices.data.history or from_pretrained(folder.best).signature.history
-        return Windows(found, range(found.num_samples), WindowSettings(history=history, starts="first"))
-    wanted = choices.data if resolution is None else replace(choices.data, resolution=resolution)
-    with progress_bar(f"solving {choices.task}") as progress:
-        prepared = prepare(choices.task, wanted, progress)
-    if not prepared.split.part("test"):
+        found = run_data(resolved.config, data)
+        return Windows(
+            found, range(found.num_samples), WindowSettings(history=model.signature.history, starts="first")
+        )
+    prepared = prepared_run(resolved, resolution)
+    if not prepared.part("test").samples:
         raise ConfigError("the run has no test samples; give --data")
     return prepared.windows("test", starts="first")
 
 
 def _table(found: Certificate, folder: Path) -> str:
+    from spectrakan.report.certificate import certificate_rows
+
     cells = " x ".join(map(str, found.resolution))
     head, *rows = certificate_rows(found)
     lines = [f"{found.num_inputs} inputs of {cells} cells, sup-norm balls of radius {found.radius:g} (normalised)"]

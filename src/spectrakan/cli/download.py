@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
-from spectrakan.cli.progress import progress_bar
-from spectrakan.data import download as library
-from spectrakan.data.published import PDEBENCH, SERVER
-
 
 def download(
     name: Annotated[
         str, typer.Argument(help="Name of a PDEBench file; without it, all are listed.", show_default=False)
     ] = "",
     folder: Annotated[Path, typer.Option("--folder", "-d", help="Where to put it.")] = Path("data"),
-    address: Annotated[str, typer.Option(help="Server, up to the file's number.")] = SERVER,
+    address: Annotated[
+        str | None, typer.Option(help="Server, up to the file's number.", show_default="PDEBench's")
+    ] = None,
 ) -> None:
-    """Download a PDEBench file; an interrupted download goes on when the command is given again.
+    """Download a PDEBench file.
+
+    An interrupted download continues when the command is given again.
 
     \b
     spectrakan download                                   which files there are
@@ -28,10 +28,16 @@ def download(
 
     Free space is looked at first, and the MD5 at the end: a damaged file is removed.
     """
+    from spectrakan.data import download as library
+    from spectrakan.training.display import progress_bar
+
     if not name:
-        for entry in PDEBENCH.values():
+        for entry in library.PDEBENCH.values():
             print(f"{entry.name:52} {entry.gigabytes:5.1f} GB  {entry.task}")
         return
-    with progress_bar(name, in_bytes=True) as progress:
-        path = library.download(name, folder, progress=progress, server=library.Server(address=address))
+    server = library.Server(address=address or library.SERVER)
+    with progress_bar(f"{name}, MB") as show:
+        path = library.download(
+            name, folder, progress=lambda done, total: show(done // 10**6, total // 10**6), server=server
+        )
     print(f"{path}: complete, MD5 as published")

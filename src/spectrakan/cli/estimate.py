@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 
-from spectrakan.data.catalog import task
-from spectrakan.data.prepare import GENERATED_SAMPLES, find
+from spectrakan.data.generate import generate_lazily
+from spectrakan.data.prepare import GENERATED_SAMPLES, NO_TEST, find, trimmed
 from spectrakan.data.windows import signature
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models import build_model
-from spectrakan.training.settings import RunSettings
+from spectrakan.training.resolve import Resolved
 from spectrakan.training.unroll import Objective
 
 
 @dataclass(frozen=True)
-class _Data:
-    """What a run would learn from: facts of its file, or of what would be generated."""
+class DataSize:
+    """Size of the data that a run would learn from."""
 
     samples: int
     frames: int
@@ -29,82 +30,85 @@ class _Data:
     megabytes: float
 
 
-def print_estimate(choices: RunSettings) -> None:
+def print_estimate(resolved: Resolved) -> None:
     """Build the model for the data's shapes, take two steps on random numbers, and extrapolate."""
-    data, training = _data(choices), choices.training
-    facts = data.signature
-    named = {key: value for key, value in choices.model.items() if key not in {"name", "variant"}}
-    model = build_model(choices.model["name"], facts, variant=choices.model["variant"], **named)
-    horizon = 1 if facts.steady else training.horizon
-    window = _random_window(facts, data.cells, training.batch_size, horizon)
-    windows = _windows(choices, data, horizon)
+    config, data = resolved.config, data_size(resolved)
+    training, shape = config.training, data.signature
+    named = {key: value for key, value in config.model.items() if key not in {"name", "variant"}}
+    model = build_model(config.model["name"], shape, variant=config.model["variant"], **named)
+    horizon = 1 if shape.steady else training.horizon
+    window = random_window(shape, data.cells, training.batch_size, horizon)
+    windows = windows_to_train(resolved, data, horizon)
     steps = training.epochs * math.ceil(windows / training.batch_size)
+    model.fit_windows([window])
     seconds, saved = _one_step(Objective(model, training), window, horizon)
     weights = sum(parameter.numel() for parameter in model.parameters())
-    print(f"model       {choices.model['name']}, {weights} parameters")
+    print(f"model       {config.model['name']}, {weights} parameters")
     print(f"input       {tuple(window.inputs.shape)} = (batch, history, *space, fields)")
     print(f"target      {tuple(window.targets.shape)} = (batch, unrolled frames, *space, fields)")
     print(f"data        {data.samples} samples, {data.megabytes:.0f} MB of fields, {windows} windows to train on")
     print(f"memory      about {(16 * weights + saved) / 1e6:.0f} MB for weights, optimizer and activations of a step")
     print(
-        f"time        {steps} steps of {seconds:.3f} s on the CPU: about {_span(steps * seconds)}, validation beside"
+        f"time        {steps} steps of {seconds:.3f} s on the CPU: about {span(steps * seconds)}, without validation"
     )
     print("nothing was written")
 
 
-def _data(choices: RunSettings) -> _Data:
-    """Facts of the file where there is one, read without its fields; else of the samples that would be made."""
-    entry = task(choices.task)
-    history = choices.data.history or entry.history
-    if choices.data.path is not None or entry.equation is None:
-        found = find(entry, choices.data)
-        arrays = [array for array in (found.inputs, found.values) if array is not None]
-        size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
-        shape = found.grid.shape
-        return _Data(found.num_samples, len(found.times), shape, signature(found, history), size / 1e6)
-    axes = entry.resolution
-    cells = axes if choices.data.resolution is None else tuple(choices.data.resolution for _ in axes)
-    facts = OperatorSignature(
-        space_dims=len(cells),
-        history=history,
-        in_channels=len(entry.input_fields or entry.fields),
-        out_channels=len(entry.fields),
-        boundary=entry.equation.boundary,
-        steady=entry.steady,
+def data_size(resolved: Resolved) -> DataSize:
+    """Size of the file where there is one, else of the samples that would be made; no field is read or solved for."""
+    config, problem = resolved.config.data, resolved.problem
+    if config.path is None and problem.equation is not None:
+        frames = None if config.frames is None else (config.frames - 1) * config.stride_time + 1
+        unsolved = generate_lazily(problem.name, 1, config.resolution, frames=frames, params=config.params)
+        inputs = None if unsolved.inputs is None else np.zeros(unsolved.inputs.shape, np.float32)
+        blank = replace(unsolved, values=np.zeros(unsolved.values.shape, np.float32), inputs=inputs)
+        found = trimmed(blank, replace(config, num_samples=None, resolution=None))
+        samples = config.num_samples or GENERATED_SAMPLES
+    else:
+        found = find(problem, config)
+        samples = found.num_samples
+    arrays = [array for array in (found.inputs, found.values) if array is not None]
+    return DataSize(
+        samples=samples,
+        frames=len(found.times),
+        cells=found.grid.shape,
+        signature=signature(found, config.history or problem.history, dt_input=config.dt_input),
+        megabytes=samples * sum(math.prod(array.shape[1:]) * array.dtype.itemsize for array in arrays) / 1e6,
     )
-    samples = choices.data.num_samples or GENERATED_SAMPLES
-    values = samples * math.prod(cells) * (entry.frames * len(entry.fields) + len(entry.input_fields))
-    return _Data(samples, entry.frames, cells, facts, 4 * values / 1e6)
 
 
-def _windows(choices: RunSettings, data: _Data, horizon: int) -> int:
+def windows_to_train(resolved: Resolved, data: DataSize, horizon: int) -> int:
     """Windows of the training part; copies among the samples may shift the split a little."""
-    split = choices.data.split or task(choices.task).split
-    share = split.train if split.pdebench == "none" else 0.9
+    config = resolved.config
+    apart = config.data.test_path is not None or config.data.test_samples > 0
+    split = config.data.split or (NO_TEST if apart else resolved.problem.split)
+    in_time = split.by == "time"
+    share = 0.9 if split.by.startswith("pdebench") else 1.0 if in_time else split.train
     kept = max(1, round(data.samples * share))
     if data.signature.steady:
         return kept
-    starts = data.frames - data.signature.history - horizon + 1
+    frames = int(data.frames * split.train) if in_time else data.frames
+    starts = frames - data.signature.history - horizon + 1
     if starts < 1:
         raise ConfigError(
-            f"{data.signature.history} frames that are seen and {horizon} that are unrolled do not fit the "
-            f"{data.frames} frames of a sample; lower data.history or training.horizon"
+            f"{data.signature.history} frames of history and {horizon} unrolled frames do not fit the "
+            f"{frames} frames of a sample; lower data.history or training.horizon"
         )
-    only_first = choices.training.starts == "first" or choices.data.observed_fraction < 1.0
+    only_first = config.training.starts == "first" or config.data.observed_fraction < 1.0
     return kept if only_first else kept * starts
 
 
-def _random_window(facts: OperatorSignature, cells: tuple[int, ...], batch_size: int, horizon: int) -> Window:
-    params = torch.rand(batch_size, facts.num_params) if facts.num_params else None
+def random_window(shape: OperatorSignature, cells: tuple[int, ...], batch_size: int, horizon: int) -> Window:
+    """Random numbers in the shape of a batch of training windows."""
     return Window(
-        inputs=torch.rand(batch_size, facts.history, *cells, facts.in_channels) + 0.5,
-        targets=torch.rand(batch_size, horizon, *cells, facts.out_channels) + 0.5,
-        params=params,
+        inputs=torch.rand(batch_size, shape.history, *cells, shape.in_channels) + 0.5,
+        targets=torch.rand(batch_size, horizon, *cells, shape.out_channels) + 0.5,
+        params=torch.rand(batch_size, shape.num_params) if shape.num_params else None,
     )
 
 
 def _one_step(objective: Objective, window: Window, horizon: int) -> tuple[float, int]:
-    """Seconds of a step, and bytes that its graph keeps for the way back."""
+    """Seconds of a step, and bytes that its graph keeps for the backward pass."""
     kept: dict[int, int] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
@@ -113,7 +117,7 @@ def _one_step(objective: Objective, window: Window, horizon: int) -> tuple[float
 
     def step() -> None:
         loss = objective(window, horizon)
-        if loss.requires_grad:  # floors have nothing to train
+        if loss.requires_grad:  # trivial baselines have nothing to train
             loss.backward()
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
@@ -123,11 +127,12 @@ def _one_step(objective: Objective, window: Window, horizon: int) -> tuple[float
     return time.perf_counter() - begin, sum(kept.values())
 
 
-def _span(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
+def span(seconds: float) -> str:
+    """A time in the unit that fits it.
+
+    >>> span(50), span(600), span(86400)
+    ('50 s', '10 min', '24.0 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -31,55 +31,42 @@ def _print_scores(console: Console, scores: dict[str, Any]) -> None:
         f"{scores['model']} on {scores['num_samples']} samples, {cells} cells, {scores['horizon']} frames ahead"
     )
     fields = scores["metrics_per_field"]
-    table = _table("metric", "all", *fields)
-    for name, value in scores["metrics"].items():
-        table.add_row(name, _number(value), *(_number(each.get(name)) for each in fields.values()))
-    console.print(table)
+    rows = ([name, value, *(each.get(name) for each in fields.values())] for name, value in scores["metrics"].items())
+    _print_table(console, ["metric", "all", *fields], rows)
 
 
 def _print_resolutions(console: Console, found: dict[str, Any]) -> None:
     console.print(f"Trained at {found['trained_at']}, on the same samples at each resolution:")
-    table = _table("cells", "relative_l2", "over trained", "rmse", "max_error", "frmse_high", "data")
+    rows = []
     for entry in found["resolutions"]:
-        each = entry["metrics"]
-        columns = (each["relative_l2"], entry.get("ratio"), each["rmse"], each["max_error"], each["frmse_high"])
-        table.add_row(_cells(entry["resolution"]), *map(_number, columns), entry["data"])
-    console.print(table)
+        error, *others = (entry["metrics"][name] for name in ("relative_l2", "rmse", "max_error", "frmse_high"))
+        rows.append([_cells(entry["resolution"]), error, entry.get("ratio"), *others, entry["data"]])
+    head = ["cells", "relative_l2", "over trained", "rmse", "max_error", "frmse_high", "data"]
+    _print_table(console, head, rows)
 
 
 def _print_profile(console: Console, found: dict[str, Any]) -> None:
-    curves = found["relative_l2"]
+    times, curves, spectra, drift = found["times"], found["relative_l2"], found["spectra"], found["drift"]
     console.print("Relative L2 error against time:")
-    table = _table("time", *curves)
-    for place in _spread(len(found["times"])):
-        table.add_row(f"{found['times'][place]:g}", *(_number(curve[place]) for curve in curves.values()))
-    console.print(table)
+    rows = [[f"{times[frame]:g}", *(curve[frame] for curve in curves.values())] for frame in _spread(len(times))]
+    _print_table(console, ["time", *curves], rows)
     for entry in found["thresholds"] or []:
         median, never = entry["median_time"], entry["never"]
         when = "never for half of the samples" if median is None else f"after a time of {median:.4g} (median)"
         console.print(f"an error of {entry['relative_l2']:g} is passed {when}; {never} samples never pass it")
-    _print_spectra(console, found["spectra"])
-    if found["drift"]:
-        _print_drift(console, found["drift"])
-
-
-def _print_spectra(console: Console, spectra: dict[str, Any]) -> None:
     console.print(f"Energy by band of wavenumbers at time {spectra['times'][-1]:g}, predicted over true:")
-    names = [name.removeprefix("frmse_") for name in BANDS]
-    table = _table("field", *names)
-    for field, rows in spectra["truth"].items():
-        said = spectra["prediction"][field][-1]
-        table.add_row(field, *(_number(_ratio(said[part], rows[-1][part])) for part in BANDS.values()))
-    console.print(table)
-
-
-def _print_drift(console: Console, drift: dict[str, Any]) -> None:
-    console.print("Drift of the domain's mean until the last frame (rms over samples):")
-    table = _table("quantity", "at the start", "in truth", "in prediction")
-    for name in drift["quantities"]:
-        ends = (drift["start"][name], drift["truth"][name][-1], drift["prediction"][name][-1])
-        table.add_row(name, *map(_number, ends))
-    console.print(table)
+    rows = [
+        [field, *(_ratio(spectra["prediction"][field][-1][band], truth[-1][band]) for band in BANDS.values())]
+        for field, truth in spectra["truth"].items()
+    ]
+    _print_table(console, ["field", *(name.removeprefix("frmse_") for name in BANDS)], rows)
+    if drift:
+        console.print("Drift of the domain's mean until the last frame (rms over samples):")
+        rows = [
+            [name, drift["start"][name], drift["truth"][name][-1], drift["prediction"][name][-1]]
+            for name in drift["quantities"]
+        ]
+        _print_table(console, ["quantity", "at the start", "in truth", "in prediction"], rows)
 
 
 def _print_cost(console: Console, found: dict[str, Any]) -> None:
@@ -93,10 +80,8 @@ def _print_cost(console: Console, found: dict[str, Any]) -> None:
     if "solver" not in found:
         console.print("These samples were not made by the project's solver, so there is no speed-up over it.")
         return
-    table = _table("solver on", "error", "seconds", "over the model")
-    for point in found["solver"]:
-        table.add_row(_cells(point["resolution"]), *(_number(point[key]) for key in ("error", "seconds", "speed_up")))
-    console.print(table)
+    rows = [[_cells(at["resolution"]), at["error"], at["seconds"], at["speed_up"]] for at in found["solver"]]
+    _print_table(console, ["solver on", "error", "seconds", "over the model"], rows)
     equal = found["equal_resolution"]
     alone, together = _number(equal["speed_up"]), _number(equal["with_history"])
     console.print(f"speed-up at equal resolution {alone}, with the time of the given frames {together}")
@@ -104,11 +89,10 @@ def _print_cost(console: Console, found: dict[str, Any]) -> None:
         console.print("the model's error is not finite, so there is no solver of equal error")
         return
     between = at["interpolated"]
-    error, gain = _number(own["error"]), _number(at["speed_up"])
-    told = "" if between is None else f", {_number(between['speed_up'])} between grids"
+    more = "" if between is None else f", {_number(between['speed_up'])} between grids"
     console.print(
-        f"speed-up at the model's error of {error}: {at['bound'] or 'about'} {gain} "
-        f"(solver on {_cells(at['resolution'])}){told}"
+        f"speed-up at the model's error of {_number(own['error'])}: {at['bound'] or 'about'} "
+        f"{_number(at['speed_up'])} (solver on {_cells(at['resolution'])}){more}"
     )
 
 
@@ -117,20 +101,17 @@ def _print_stability(console: Console, found: dict[str, Any]) -> None:
         f"{found['blow_ups']} of {found['num_samples']} samples blow up within {found['horizon']} frames "
         f"({found['factor']} horizons; beyond {found['limit']:g} times the data's range, or not finite)"
     )
-    broken = [entry for entry in found["samples"] if entry["blow_up_frame"] is not None]
+    broken = [
+        [str(entry["sample"]), str(entry["blow_up_frame"]), f"{entry['blow_up_time']:g}", entry["kind"]]
+        for entry in found["samples"]
+        if entry["blow_up_frame"] is not None
+    ]
     if broken:
-        table = _table("sample", "frame", "time", "what")
-        for entry in broken[:ROWS]:
-            table.add_row(
-                str(entry["sample"]), str(entry["blow_up_frame"]), f"{entry['blow_up_time']:g}", entry["kind"]
-            )
-        console.print(table)
-    if found["frames_with_truth"]:
-        table = _table("time", "median error", "largest error")
-        for place in _spread(found["frames_with_truth"]):
-            errors = (found["median_relative_l2"][place], found["largest_relative_l2"][place])
-            table.add_row(f"{found['times'][place]:g}", *map(_number, errors))
-        console.print(table)
+        _print_table(console, ["sample", "frame", "time", "what"], broken[:ROWS])
+    if count := found["frames_with_truth"]:
+        curves = found["median_relative_l2"], found["largest_relative_l2"]
+        rows = [[f"{found['times'][frame]:g}", *(curve[frame] for curve in curves)] for frame in _spread(count)]
+        _print_table(console, ["time", "median error", "largest error"], rows)
 
 
 def _print_bands(console: Console, found: dict[str, Any]) -> None:
@@ -142,10 +123,8 @@ def _print_bands(console: Console, found: dict[str, Any]) -> None:
     )
     for message in found.get("warnings", []):
         console.print(f"warning: {message}", markup=False)
-    table = _table("field", "mean half-width, first frame", "last frame")
-    for field, widths in found["half_width"].items():
-        table.add_row(field, _number(widths[0]), _number(widths[-1]))
-    console.print(table)
+    rows = ([field, widths[0], widths[-1]] for field, widths in found["half_width"].items())
+    _print_table(console, ["field", "mean half-width, first frame", "last frame"], rows)
 
 
 SHOWN = {
@@ -158,25 +137,28 @@ SHOWN = {
 """How each part of an evaluation is shown, in this order."""
 
 
-def _table(*columns: str) -> Table:
+def _print_table(console: Console, head: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> None:
+    """Text as it is, numbers in four digits; the first column to the left, all others to the right."""
     table = Table(box=None, pad_edge=False)
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place else "left")
-    return table
+    for index, name in enumerate(head):
+        table.add_column(name, justify="right" if index else "left")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, str) else _number(cell) for cell in row))
+    console.print(table)
 
 
 def _spread(count: int) -> Sequence[int]:
-    """At most `ROWS` places from the first to the last."""
-    return sorted({round(place * (count - 1) / max(1, min(ROWS, count) - 1)) for place in range(min(ROWS, count))})
+    """At most `ROWS` indices from the first to the last."""
+    return sorted({round(index * (count - 1) / max(1, min(ROWS, count) - 1)) for index in range(min(ROWS, count))})
 
 
 def _cells(resolution: Sequence[int]) -> str:
-    return " x ".join(str(size) for size in resolution)
+    return " x ".join(map(str, resolution))
 
 
-def _ratio(said: Sequence[float | None], true: Sequence[float | None]) -> float | None:
-    parts = [sum(value or 0.0 for value in values) for values in (said, true)]
-    return None if None in said or not parts[1] else parts[0] / parts[1]
+def _ratio(predicted: Sequence[float | None], true: Sequence[float | None]) -> float | None:
+    parts = [sum(value or 0.0 for value in values) for values in (predicted, true)]
+    return None if None in predicted or not parts[1] else parts[0] / parts[1]
 
 
 def _number(value: float | None) -> str:

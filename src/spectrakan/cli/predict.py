@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import torch
 import typer
-from torch import Tensor
 
-from spectrakan.data.catalog import TASKS
-from spectrakan.data.load import load_dataset
-from spectrakan.data.write import WRITERS, write_dataset
-from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.evaluation.batches import predict_frames
-from spectrakan.fields import FieldSpec, Trajectories
-from spectrakan.models import from_pretrained
-from spectrakan.models.operator import Operator
-from spectrakan.runs import RunFolder
-from spectrakan.training.runtime import Runtime, started_on
+from spectrakan.errors import ShapeError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from spectrakan.fields import Trajectories
+    from spectrakan.models.operator import Operator
+    from spectrakan.training.runtime import Runtime
 
 BATCH = 8
-"""Samples predicted at a time. It is fixed, and processes share out whole batches, for numbers differ in their
-last digits between batches of different sizes: so the file is the same however many processes made it."""
+"""Samples predicted at a time. It is fixed, and processes share out whole batches, because numbers differ in their
+last digits between batches of different sizes: so the file is the same however many processes make it."""
 
 
 def predict(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="File of fields to start from.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .h5, .nc or .npz.")],
-    horizon: Annotated[int | None, typer.Option(help="Frames to predict.", show_default="the task's")] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(help="YAML file that says what the arrays of a foreign file mean.", show_default="the run's"),
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(help="Frames to predict.", show_default="the run's")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
@@ -42,14 +40,23 @@ def predict(
     spectrakan predict runs/droplet2d-fno-0 start.npz -o later.h5 --horizon 50
     torchrun --nproc-per-node 8 -m spectrakan predict RUN start.npz -o later.h5
     """
-    if output.exists() and not force:
-        raise ConfigError(f"'{output}' is there already; choose another --output, or --force to replace it")
-    if output.suffix not in WRITERS:
-        raise ConfigError(f"cannot write '{output}'; its name must end in one of {', '.join(WRITERS)}")
-    task = str(RunFolder(run).read_config().get("task"))
+    import numpy as np
+
+    from spectrakan.cli.subject import run_data
+    from spectrakan.data.write import write_dataset
+    from spectrakan.evaluation import check_output
+    from spectrakan.models import from_pretrained
+    from spectrakan.runs import RunFolder
+    from spectrakan.training import resolve
+    from spectrakan.training.runtime import started_on
+
+    check_output(output, force=force)
+    folder = RunFolder(run)
+    resolved = resolve(folder.read_config())
+    ahead = horizon or resolved.config.data.horizon or resolved.problem.horizon
     with started_on(device) as runtime:
-        model = from_pretrained(RunFolder(run).best).to(runtime.device)
-        made = predicted(model, load_dataset(source), task, horizon, runtime)
+        model = from_pretrained(folder.best).to(runtime.device)
+        made = predicted(model, run_data(resolved.config, source, mapping), ahead, runtime)
     if not runtime.writes:
         return
     write_dataset(output, made, dtype=np.float32)
@@ -58,46 +65,51 @@ def predict(
     )
 
 
-def predicted(model: Operator, start: Trajectories, task: str, horizon: int | None, runtime: Runtime) -> Trajectories:
-    """The frames that a model says follow the first ones, on their grid, in their units."""
-    facts, known = model.signature, TASKS.get(task)
-    names = [spec.name for spec in (start.input_fields if start.steady else start.fields)]
-    fits = len(names) == facts.in_channels and start.steady == facts.steady and len(start.times) >= facts.history
-    if not fits:
-        raise ShapeError(
-            f"the model starts from {facts.history} frames of {facts.in_channels} fields, "
-            f"the file has {len(start.times)} of {', '.join(names)}"
-        )
-    ahead = 1 if facts.steady else horizon or (known.horizon if known else 1)
-    fields = start.fields if len(start.fields) == facts.out_channels else _unnamed(facts.out_channels)
+def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runtime) -> Trajectories:
+    """The frames that the model predicts after the first ones, on their grid, in their units."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from spectrakan.evaluation.operators import as_operator
+    from spectrakan.fields import FieldSpec
+
+    signature = model.signature
+    as_operator(model, start)
+    if len(start.times) < signature.history:
+        raise ShapeError(f"the model starts from {signature.history} frames, the file has {len(start.times)}")
+    ahead = 1 if signature.steady else horizon
+    names = signature.out_fields or tuple(f"field_{index}" for index in range(signature.out_channels))
+    known = {spec.name: spec for spec in start.fields}
+    fields = tuple(known.get(name, FieldSpec(name)) for name in names)
     model.eval()
     frames = runtime.gather_rows(_frames(model, start, ahead, runtime.share.part(start.num_samples, BATCH))).numpy()
-    if facts.steady:
-        return replace(start, values=frames, origin={})
-    seen = start.times[: facts.history]
+    if signature.steady:
+        return replace(start, values=frames, fields=fields, origin={})
+    given = start.times[: signature.history]
     step = float(np.diff(start.times)[-1]) if len(start.times) > 1 else 1.0
-    later = start.times[facts.history : facts.history + ahead]
-    beyond = (later[-1] if len(later) else seen[-1]) + step * np.arange(1, ahead - len(later) + 1)
+    later = start.times[signature.history : signature.history + ahead]
+    beyond = (later[-1] if len(later) else given[-1]) + step * np.arange(1, ahead - len(later) + 1)
     return replace(start, values=frames, times=np.concatenate([later, beyond]), fields=fields, origin={})
 
 
 def _frames(model: Operator, start: Trajectories, ahead: int, samples: range) -> Tensor:
     """Predictions for successive samples, `(samples, ahead, *space, out)`, batch by batch."""
-    facts = model.signature
-    pieces = [torch.empty((0, ahead, *start.grid.shape, facts.out_channels), dtype=model.increment_scale.dtype)]
-    for first in samples[::BATCH]:
-        inputs, params = _window(start, facts.history, slice(first, min(first + BATCH, samples.stop)))
-        pieces.append(predict_frames(model, inputs, ahead, params, start.grid))
-    return torch.cat(pieces)
+    import numpy as np
+    import torch
 
+    from spectrakan.evaluation.batches import predict_frames
+    from spectrakan.evaluation.operators import takes_time_step
 
-def _window(start: Trajectories, history: int, samples: slice) -> tuple[Tensor, Tensor | None]:
-    """The first frames of some samples, and their parameters."""
+    signature = model.signature
     source = start.values if start.inputs is None else start.inputs
-    frames = np.asarray(source[samples, :history], dtype=np.float32)
-    params = None if start.params is None else torch.from_numpy(start.params[samples].astype(np.float32))
-    return torch.from_numpy(frames), params
-
-
-def _unnamed(count: int) -> tuple[FieldSpec, ...]:
-    return tuple(FieldSpec(f"field_{index}") for index in range(count))
+    pieces = [torch.empty((0, ahead, *start.grid.shape, signature.out_channels), dtype=model.residual_scale.dtype)]
+    for first in samples[::BATCH]:
+        chosen = slice(first, min(first + BATCH, samples.stop))
+        frames = torch.from_numpy(np.asarray(source[chosen, : signature.history], dtype=np.float32))
+        parts = [] if start.params is None else [torch.from_numpy(start.params[chosen].astype(np.float32))]
+        if takes_time_step(signature, start):
+            parts.append(torch.full((len(frames), 1), float(start.times[1] - start.times[0])))
+        params = torch.cat(parts, dim=1) if parts else None
+        pieces.append(predict_frames(model, frames, ahead, params, start.grid))
+    return torch.cat(pieces)

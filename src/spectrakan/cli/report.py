@@ -1,61 +1,67 @@
-"""`spectrakan report`: the results as one HTML page."""
+"""`spectrakan report`: one page about any runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectrakan.errors import ConfigError
-from spectrakan.experiments.archive import Archive
-from spectrakan.experiments.scales import SCALES, scale_named
-from spectrakan.experiments.web_page import web_page
-from spectrakan.storage import write_text_atomically
+from spectrakan.errors import DataFormatError
 
-PREFERRED = ("paper", "small", "smoke")
-"""The scale that is shown where none is named: the largest that has records."""
+if TYPE_CHECKING:
+    from spectrakan.report.runs_page import RunReport
 
 
 def report(
-    results: Annotated[Path, typer.Argument(help="Folder of the records.")] = Path("results"),
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or records.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = Path("report.html"),
-    scale: Annotated[
-        str | None, typer.Option(help="smoke, small or paper.", show_default="the largest there")
-    ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Folder of data and weights.", show_default="RESULTS/.cache")
-    ] = None,
 ) -> None:
-    """Write tables, figures and their provenance as one page that needs no network and nothing beside it.
+    """Write one page about any runs: scores, curves, settings.
 
-    Works with part of the records and says which are missing. Figures of fields are those that
-    `spectrakan reproduce figures` has drawn.
+    The page is HTML and also has errors in time and provenance. Runs of one problem share a table and figures.
+    Results of `spectrakan evaluate` beside a run are shown too. The page needs no network and no other file.
 
     \b
-    spectrakan report                                   results/ -> report.html
-    spectrakan report results -o small.html --scale small
+    spectrakan report runs/heat-*
+    spectrakan report runs/heat-fno-0 runs/darcy2d-spectrakan-0 -o page.html
     """
-    folder, chosen = _found(results, scale)
-    archive = Archive(folder, cache or folder / ".cache", chosen)
-    text = web_page(archive)
+    from spectrakan.report.runs_page import runs_page
+    from spectrakan.storage import write_text_atomically
+
+    paths = list(dict.fromkeys(path.resolve() for path in runs))
+    command = f"spectrakan report {' '.join(map(str, runs))}"
+    text = runs_page([read_run(path, name) for path, name in zip(paths, _names(paths), strict=True)], command)
     write_text_atomically(output, text)
-    print(f"{output}: {len(text) / 1e6:.1f} MB, records of {archive.folder}")
+    print(f"{output}: {len(paths)} runs, {len(text) / 1e6:.1f} MB")
 
 
-def _found(results: Path, scale: str | None) -> tuple[Path, str]:
-    """The folder and scale of the records; the folder of one scale may be named itself."""
-    if scale is None and results.name in SCALES and not any((results / name).is_dir() for name in SCALES):
-        results, scale = results.parent, results.name
-    if scale is not None:
-        scale_named(scale)
-    there = [name for name in PREFERRED if any((results / name).glob("*/*.json"))]
-    if scale is None and there:
-        return results, there[0]
-    if scale is None or scale not in there:
-        where = f"'{results / scale}'" if scale else f"'{results}'"
-        raise ConfigError(
-            f"{where} holds no records; run `spectrakan reproduce`, or name the folder that holds "
-            f"{', '.join(PREFERRED)}"
-        )
-    return results, scale
+def read_run(path: Path, name: str) -> RunReport:
+    """A run from its folder, with its log and evaluations, or from its record alone."""
+    from spectrakan.report.runs_page import RunReport
+    from spectrakan.runs import RunFolder, read_log, read_record
+
+    if path.is_file():
+        return RunReport(name, read_record(path))
+    folder = RunFolder(path)
+    folder.require_finished()
+    found = {file.stem: _evaluation(file) for file in sorted((path / "evaluations").glob("*.json"))}
+    return RunReport(name, read_record(folder.record), read_log(folder.log), found)
+
+
+def _evaluation(path: Path) -> dict[str, Any]:
+    from spectrakan.storage import read_json
+
+    found = read_json(path)
+    if not isinstance(found, dict) or not {"model", "metrics"} <= found.keys():
+        raise DataFormatError(f"'{path}' is not an evaluation of a run; remove it, or evaluate the run again")
+    return found
+
+
+def _names(paths: list[Path]) -> list[str]:
+    """The last parts of the paths, as many as tell them apart."""
+    for count in range(1, 1 + max(len(path.parts) for path in paths)):
+        names = ["/".join(path.parts[-count:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in paths]

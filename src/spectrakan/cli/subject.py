@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spectrakan.cli.progress import progress_bar
 from spectrakan.data.load import load_dataset
-from spectrakan.data.prepare import Prepared, prepare
-from spectrakan.errors import ConfigError
+from spectrakan.data.prepare import DataSettings, Prepared, find, prepare
+from spectrakan.data.problems import find_problem
+from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import Trajectories
 from spectrakan.models import Operator, from_pretrained
-from spectrakan.runs import RunFolder, read_record
+from spectrakan.runs import RunFolder, data_digest, read_record
 from spectrakan.training import RunSettings, resolve
+from spectrakan.training.display import progress_bar
+from spectrakan.training.resolve import Resolved
 from spectrakan.training.runtime import Runtime
 
 
@@ -22,7 +25,7 @@ class Subject:
     """A trained model and the samples on which it is looked at."""
 
     folder: RunFolder
-    choices: RunSettings
+    resolved: Resolved
     model: Operator
     trajectories: Trajectories
     samples: Sequence[int]
@@ -30,41 +33,83 @@ class Subject:
     """`test`, or the name of the file."""
     from_file: bool
     """Whether the samples are those of a file that was named, rather than the run's own."""
-    _prepared: Prepared | None = field(default=None, repr=False)
+    warning: str = ""
+    """What a reader of the scores must know about the samples."""
+    _prepared: Prepared | None = None
+
+    @property
+    def config(self) -> RunSettings:
+        """The settings of the run."""
+        return self.resolved.config
 
     @property
     def trained_at(self) -> int:
         """Cells along the longest axis in training."""
         if self.folder.finished:
             return max(int(size) for size in read_record(self.folder.record)["resolution"])
-        return self.choices.data.resolution or max(self.trajectories.grid.shape)
+        return self.config.data.resolution or max(self.trajectories.grid.shape)
 
     def ahead(self, horizon: int | None) -> int | None:
         """Frames to predict: as asked, else as the run's own samples were scored."""
-        return horizon or (None if self.from_file else self.choices.data.horizon)
+        return horizon or (None if self.from_file else self.config.data.horizon)
 
     def prepared(self) -> Prepared:
         """The run's own samples with their split."""
         if self._prepared is None:
-            with progress_bar(f"solving {self.choices.task}") as progress:
-                self._prepared = prepare(self.choices.task, self.choices.data, progress)
+            self._prepared = prepared_run(self.resolved)
         return self._prepared
 
 
-def load_subject(folder: RunFolder, data: Path | None, runtime: Runtime) -> Subject:
+def prepared_run(resolved: Resolved, resolution: int | None = None) -> Prepared:
+    """The samples of a run with their split, at another resolution if asked for."""
+    config = resolved.config.data
+    config = config if resolution is None else replace(config, resolution=resolution)
+    with progress_bar(f"solving {resolved.config.task}") as progress:
+        return prepare(resolved.problem, config, progress)
+
+
+def load_subject(folder: RunFolder, data: Path | None, runtime: Runtime, mapping: Path | None = None) -> Subject:
     """The best weights of a run, and the samples of a file or else the run's own test samples."""
-    choices = resolve(folder.read_config())
+    resolved = resolve(folder.read_config())
     model = from_pretrained(folder.best).to(runtime.device)
     if data is not None:
-        found = load_dataset(data)
-        if found.task not in {"", choices.task}:
-            raise ConfigError(f"'{data}' holds {found.task}, the run was trained on {choices.task}")
-        return Subject(folder, choices, model, found, range(found.num_samples), data.stem, from_file=True)
-    with progress_bar(f"solving {choices.task}") as progress:
-        prepared = prepare(choices.task, choices.data, progress if runtime.writes else None)
-    samples = prepared.split.part("test")
-    if not samples:
+        found = run_data(resolved.config, data, mapping)
+        note = _training_samples(folder, found)
+        return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
+    prepared = prepared_run(resolved)
+    part = prepared.part("test")
+    if not part.samples:
         raise ConfigError("the run has no test samples; give --data")
-    return Subject(
-        folder, choices, model, prepared.trajectories, samples, "test", from_file=False, _prepared=prepared
-    )
+    return Subject(folder, resolved, model, part.trajectories, part.samples, "test", False, _prepared=prepared)
+
+
+def run_data(config: RunSettings, path: Path, mapping: Path | None = None) -> Trajectories:
+    """A file read as the run's own data are: its mapping, fields and boundary, unless another mapping is named.
+
+    A file that lacks the arrays of the run's mapping is read by its own layout.
+    """
+    own = config.data
+    if mapping is not None:
+        return load_dataset(path, mapping=mapping)
+    kept = DataSettings(path=str(path.absolute()), mapping=own.mapping, fields=own.fields, boundary=own.boundary)
+    known = find_problem(config.task)
+    try:
+        return find(known, kept)
+    except ConfigError:
+        return find(None, replace(kept, mapping=None))
+    except DataFormatError:
+        if own.mapping is not None:
+            with suppress(DataFormatError):
+                return find(known, replace(kept, mapping=None))
+        raise
+
+
+def _training_samples(folder: RunFolder, data: Trajectories) -> str:
+    """A warning where the file holds the samples that the run was trained on."""
+    if not folder.finished:
+        return ""
+    provenance = read_record(folder.record)["provenance"]
+    if provenance.get("data_sha256") != data_digest(data):
+        return ""
+    count = len(provenance["split"]["train"])
+    return f"these are the run's own data: {count} of {data.num_samples} samples were trained on"

@@ -1,32 +1,33 @@
-"""`spectrakan tasks`: what can be learned."""
+"""`spectrakan tasks`: the problems that are known by name."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import fields
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from spectrakan.config import as_mapping
-from spectrakan.data.catalog import TASKS, Task, task
+if TYPE_CHECKING:
+    from spectrakan.data.problems import Problem
 
 
 def tasks(
-    name: Annotated[str, typer.Argument(help="Show one task and its parameters.", show_default=False)] = "",
+    name: Annotated[str, typer.Argument(help="Show one problem and its parameters.", show_default=False)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
-    """List the tasks: what is mapped to what, on which grid, with how many frames.
+    """List the problems that are known by name, or show one and its parameters.
 
     \b
-    spectrakan tasks                   all tasks in a table
-    spectrakan tasks shallow_water2d   one task with the parameters that `generate` takes
+    spectrakan tasks                   all in a table: the paper's six, and those of installed packages
+    spectrakan tasks shallow_water2d   one, with the parameters that `generate` takes
     spectrakan tasks --json            the same for other programs
+
+    Data of your own need no name here: spectrakan train --data mine.h5
     """
-    chosen = [task(name)] if name else list(TASKS.values())
+    from spectrakan.data.problems import all_problems, problem_named
+
+    chosen = [problem_named(name)] if name else list(all_problems().values())
     if as_json:
         print(json.dumps([_describe(entry) for entry in chosen], indent=2))
     elif name:
@@ -35,8 +36,9 @@ def tasks(
         _print_table(chosen)
 
 
-def _describe(entry: Task) -> dict[str, Any]:
-    parameters = {} if entry.equation is None else as_mapping(entry.equation.parameters())
+def _describe(entry: Problem) -> dict[str, Any]:
+    from spectrakan.config import as_mapping
+
     return {
         "name": entry.name,
         "summary": entry.summary,
@@ -48,12 +50,15 @@ def _describe(entry: Task) -> dict[str, Any]:
         "horizon": entry.horizon,
         "split": as_mapping(entry.split),
         "made_by": "file" if entry.equation is None else "solver",
-        "parameters": parameters,
+        "parameters": {} if entry.equation is None else as_mapping(entry.equation.parameters()),
     }
 
 
-def _print_table(chosen: list[Task]) -> None:
-    table = Table("task", "fields", "grid", "frames", "history", "horizon", box=None, pad_edge=False)
+def _print_table(chosen: list[Problem]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("problem", "fields", "grid", "frames", "history", "horizon", box=None, pad_edge=False)
     for entry in chosen:
         grid = " x ".join(str(size) for size in entry.resolution)
         numbers = (entry.frames, entry.history, entry.horizon)
@@ -64,20 +69,20 @@ def _print_table(chosen: list[Task]) -> None:
     console.print("\n`spectrakan tasks NAME` shows the parameters of one, `spectrakan generate NAME` makes samples.")
 
 
-def _print_one(entry: Task) -> None:
+def _print_one(entry: Problem) -> None:
+    from spectrakan.config import as_mapping, describe
+
     print(f"{entry.name}: {entry.summary}")
     print(f"fields    {entry.mapping}")
     print(f"grid      {' x '.join(str(size) for size in entry.resolution)}")
-    print(f"frames    {entry.frames}, of which {entry.history} are seen and {entry.horizon} predicted")
+    print(f"frames    {entry.frames}, history {entry.history}, horizon {entry.horizon}")
     split = ", ".join(f"{part} {getattr(entry.split, part):g}" for part in ("train", "validation", "test"))
-    order = f"in time order with a gap of {entry.split.gap}" if entry.split.time_ordered else "at random"
-    print(f"split     {split}, {order}")
+    print(f"split     {split}, by {entry.split.by}" + (f", gap {entry.split.gap}" if entry.split.gap else ""))
     if entry.equation is None:
         print("made by   reading a file; a small one comes with the package")
         return
     print("made by   its solver, with these parameters:")
-    defaults = entry.equation.parameters()
-    for setting in fields(entry.equation.parameters):
-        description = entry.equation.parameters.__pydantic_fields__[setting.name].description or ""
-        print(f"  {setting.name} = {getattr(defaults, setting.name)}")
-        print(f"      {' '.join(description.split())}")
+    meanings = describe(entry.equation.parameters)
+    for key, value in as_mapping(entry.equation.parameters()).items():
+        print(f"  {key} = {value}")
+        print(f"      {' '.join(meanings[key].split())}")

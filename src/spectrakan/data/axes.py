@@ -1,9 +1,10 @@
-"""Grids and times from stored coordinates, with the quirks of stored coordinates taken out."""
+"""Grids and times from stored coordinates, which are rounded, reversed or one too many."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +42,39 @@ def grid_around(
     return Grid(plain.coordinates, tuple(edges), tuple(weights), tuple(boundary))
 
 
+def globe_grid(latitude: Numbers, longitude: Numbers) -> Grid:
+    """Grid of a globe or of a part of it: latitudes south to north, longitudes eastward, in degrees.
+
+    The volume of a cell is its share of the area, ∝ sin(north face) - sin(south face). On all Gaussian
+    latitudes the faces are put where these differences are the weights of Gauss-Legendre quadrature, so that
+    means are exact for every polynomial in sin(latitude) up to degree 2n - 1; elsewhere they lie half-way.
+    Longitudes that close the circle are periodic, a region ends in open sides.
+
+    >>> grid = globe_grid(np.array([-60.0, 0.0, 60.0]), np.array([0.0, 90.0, 180.0, 270.0]))
+    >>> [round(float(weight), 4) for weight in grid.weights[0]]
+    [0.25, 0.5, 0.25]
+    """
+    grid = Grid.latitude_longitude(torch.from_numpy(latitude), torch.from_numpy(longitude))
+    if not closes_circle(longitude):
+        grid = replace(grid, boundary=("outflow", "outflow"))
+    nodes, weights = np.polynomial.legendre.leggauss(len(latitude))
+    if np.abs(np.degrees(np.arcsin(nodes)) - latitude).max() > 1e-3:
+        return grid
+    sines = np.concatenate([[-1.0], np.cumsum(weights)[:-1] - 1.0, [1.0]])
+    faces = torch.from_numpy(np.degrees(np.arcsin(sines)))
+    shares = torch.from_numpy(weights / weights.sum())
+    return replace(grid, edges=(faces, grid.edges[1]), weights=(shares, grid.weights[1]))
+
+
+def closes_circle(longitude: Numbers) -> bool:
+    """Whether one step past the last longitude is the first one again."""
+    steps = np.diff(longitude)
+    gap = 360.0 - (longitude[-1] - longitude[0])
+    return bool(abs(gap - steps.mean()) < 0.01 * steps.mean())
+
+
 def stride_grid(grid: Grid, stride: int) -> Grid:
-    """Every `stride`-th cell centre of a grid, each standing for the cells around it."""
+    """Every `stride`-th cell centre of a grid; each represents the cells around it."""
     if stride == 1:
         return grid
     centres = [axis[::stride].numpy() for axis in grid.coordinates]
@@ -58,13 +90,13 @@ def stride_grid(grid: Grid, stride: int) -> Grid:
 
 
 def increasing(centres: Numbers) -> tuple[Numbers, bool]:
-    """Coordinates in increasing order, and whether they had to be turned round for it."""
+    """Coordinates in increasing order, and whether they were reversed for it."""
     turned = len(centres) > 1 and bool(centres[-1] < centres[0])
     return (centres[::-1].copy() if turned else centres), turned
 
 
 def unit_times(frames: int) -> Numbers:
-    """Frames spread evenly over [0, 1], for files that do not say when they were taken."""
+    """Frames spread evenly over [0, 1], for files without times."""
     return np.linspace(0.0, 1.0, frames) if frames > 1 else np.zeros(1)
 
 
@@ -74,8 +106,8 @@ def stored_times(path: Path, key: str, stored: Numbers, frames: int) -> Numbers:
         raise mismatch(path, key, f"one time for each of {frames} frames", f"{len(stored)}")
     times = stored[:frames]
     if not (np.diff(times) > 0).all():
-        place = int(np.flatnonzero(np.diff(times) <= 0)[0])
-        found = f"{times[place]} before {times[place + 1]} at index {place}"
+        index = int(np.flatnonzero(np.diff(times) <= 0)[0])
+        found = f"{times[index]} before {times[index + 1]} at index {index}"
         raise mismatch(path, key, "increasing times", found)
     return times
 

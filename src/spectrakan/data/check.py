@@ -1,4 +1,4 @@
-"""Health of a set: layout, ranges, bad numbers, copies, leakage across a split, error of the equation."""
+"""Health of a set: layout, ranges, non-finite numbers, copies, leakage across a split, error of the equation."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.duplicates import duplicate_groups
 from spectrakan.data.equation_check import EquationCheck, check_equation
-from spectrakan.data.progress import Progress
-from spectrakan.data.split import PARTS, Split
-from spectrakan.data.survey import FieldRange, Place, Survey, survey
+from spectrakan.data.formats.plain import FEWEST_CELLS
+from spectrakan.data.split import PARTS, Split, SplitSettings, split_frames
+from spectrakan.data.survey import BadNumber, FieldRange, Progress, duplicate_groups, survey
 from spectrakan.errors import ConfigError
-from spectrakan.fields import FieldSpec, Trajectories
+from spectrakan.fields import Trajectories
+
+FEWEST_SAMPLES = 3
+"""Distinct trajectories that a split into training, validation and test needs."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,12 @@ class Leakage:
 
 @dataclass(frozen=True)
 class Health:
-    """What `check_dataset` found; `problems` make training fail or a score mean nothing."""
+    """What `check_dataset` found; `problems` make training fail or scores meaningless."""
 
     layout: dict[str, Any]
     ranges: tuple[FieldRange, ...]
     bad_numbers: int
-    bad_places: tuple[Place, ...]
+    bad_places: tuple[BadNumber, ...]
     copies: tuple[tuple[int, ...], ...]
     """Groups of two or more equal trajectories."""
     distinct: int
@@ -48,38 +50,39 @@ class Health:
 
 
 def check_dataset(trajectories: Trajectories, split: Split | None = None, progress: Progress | None = None) -> Health:
-    """Read a whole set and tell what is wrong with it.
+    """Read a whole set and report its problems: everything that training would refuse later, and leakage.
 
-    Without `split`, leakage is reported for the customary one, in which the first tenth of the samples tests
-    and the rest trains.
+    Without `split`, leakage is reported for the customary one: the first 10 % of the samples test, the rest
+    train.
     """
-    surveys = [survey("values", trajectories.values, trajectories.fields, progress)]
-    if trajectories.inputs is not None:
-        surveys.append(survey("inputs", trajectories.inputs, trajectories.input_fields))
-    if trajectories.params is not None:
-        names = tuple(FieldSpec(name) for name in trajectories.param_names)
-        surveys.append(survey("params", trajectories.params[:, None], names))
+    ranges, bad_places = survey(trajectories, progress)
     groups = duplicate_groups(trajectories)
     leakage = find_leakage(groups, split)
-    ranges = tuple(entry for part in surveys for entry in part.ranges)
     bad = sum(entry.bad_count for entry in ranges)
     equation = check_equation(trajectories)
+    problems = [f"{bad} numbers are NaN or infinite, the first is {bad_places[0]}"] if bad else []
+    problems += _sizes(trajectories, len(groups) if split is None else None)
+    if split is not None and leakage.copied:
+        problems.append(
+            f"{len(leakage.copied)} of {leakage.tested} samples outside the training part are copies of training "
+            "samples; split the set again"
+        )
     return Health(
         layout=_layout(trajectories),
         ranges=ranges,
         bad_numbers=bad,
-        bad_places=tuple(place for part in surveys for place in part.places),
+        bad_places=bad_places,
         copies=tuple(group for group in groups if len(group) > 1),
         distinct=len(groups),
         leakage=leakage,
         equation=equation,
-        problems=_problems(surveys, bad, leakage if split is not None else None),
+        problems=tuple(problems),
         warnings=_warnings(trajectories, ranges, leakage, equation),
     )
 
 
 def find_leakage(groups: Sequence[Sequence[int]], split: Split | None = None) -> Leakage:
-    """Later samples with a copy in the training part; without a split, of the first tenth in the rest."""
+    """Later samples with a copy in the training part; without a split, of the first 10 % in the rest."""
     total = sum(len(group) for group in groups)
     if split is None:
         train, later = set(range(-(-total // 10), total)), set(range(-(-total // 10)))
@@ -92,7 +95,7 @@ def find_leakage(groups: Sequence[Sequence[int]], split: Split | None = None) ->
                 "it belongs to another file"
             )
     copied = sorted(index for group in groups if not train.isdisjoint(group) for index in group if index in later)
-    name = "first tenth tests, rest trains" if split is None else "as recorded"
+    name = "first 10 % test, rest trains" if split is None else "as recorded"
     return Leakage(split=name, tested=len(later), copied=tuple(copied))
 
 
@@ -100,7 +103,7 @@ def _layout(trajectories: Trajectories) -> dict[str, Any]:
     grid, times = trajectories.grid, np.asarray(trajectories.times)
     steps = np.diff(times)
     return {
-        "task": trajectories.task,
+        "task": trajectories.name,
         "samples": trajectories.num_samples,
         "frames": len(times),
         "space": list(grid.shape),
@@ -118,30 +121,50 @@ def _layout(trajectories: Trajectories) -> dict[str, Any]:
     }
 
 
-def _problems(surveys: Sequence[Survey], bad: int, leakage: Leakage | None) -> tuple[str, ...]:
+def _sizes(trajectories: Trajectories, distinct: int | None) -> list[str]:
+    """What makes a set too small to train on; `distinct` is None where a split is given."""
     problems = []
-    if bad:
-        first = next(place for part in surveys for place in part.places)
-        problems.append(f"{bad} numbers are NaN or infinite, the first is {first}")
-    if leakage is not None and leakage.copied:
+    if distinct is not None and distinct < FEWEST_SAMPLES and not _splits_in_time(trajectories):
         problems.append(
-            f"{len(leakage.copied)} of {leakage.tested} samples outside the training part are copies of "
-            "training samples; split the set again"
+            f"{distinct} distinct trajectories cannot be split into training, validation and test; "
+            f"at least {FEWEST_SAMPLES} are needed, or more frames for a split in time"
         )
-    return tuple(problems)
+    times = np.asarray(trajectories.times, dtype=np.float64)
+    if not trajectories.steady and len(times) < 2:
+        problems.append("one frame and no separate inputs: a problem in time needs at least 2 frames")
+    if not np.isfinite(times).all():
+        problems.append("times are not finite")
+    elif not bool((np.diff(times) > 0).all()):
+        index = int(np.flatnonzero(np.diff(times) <= 0)[0])
+        problems.append(f"times do not increase: {times[index]:g} before {times[index + 1]:g} at index {index}")
+    if min(trajectories.grid.shape) < FEWEST_CELLS:
+        cells = " x ".join(str(size) for size in trajectories.grid.shape)
+        problems.append(f"{cells} cells: every axis needs at least {FEWEST_CELLS}")
+    return problems
+
+
+def _splits_in_time(trajectories: Trajectories) -> bool:
+    """Whether the frames suffice for a split in time with the default shares."""
+    if trajectories.steady:
+        return False
+    try:
+        split_frames(trajectories.num_samples, len(trajectories.times), SplitSettings(by="time"))
+    except ConfigError:
+        return False
+    return True
 
 
 def _warnings(
     trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage, equation: EquationCheck
 ) -> tuple[str, ...]:
-    warnings = [f"field '{entry.field.name}' is {entry.minimum:g} everywhere" for entry in ranges if entry.constant]
-    warnings += [
-        f"field '{entry.field.name}' should be positive but reaches {entry.minimum:g}"
-        for entry in ranges
-        if entry.field.positive and entry.minimum is not None and entry.minimum <= 0
-    ]
-    if not bool((np.diff(trajectories.times) > 0).all()):
-        warnings.append("times do not increase")
+    warnings = []
+    if len(trajectories) < FEWEST_SAMPLES and _splits_in_time(trajectories):
+        warnings.append(f"{len(trajectories)} trajectories: only a split in time (data.split.by=time) is possible")
+    for entry in ranges:
+        if entry.minimum is not None and entry.minimum == entry.maximum:
+            warnings.append(f"field '{entry.field.name}' is {entry.minimum:g} everywhere")
+        if entry.minimum is not None and entry.minimum <= 0 and entry.field.positive:
+            warnings.append(f"field '{entry.field.name}' should be positive but reaches {entry.minimum:g}")
     if leakage.copied and leakage.split != "as recorded":
         warnings.append(
             f"with the customary split ({leakage.split}) {len(leakage.copied)} of {leakage.tested} test "
@@ -149,7 +172,7 @@ def _warnings(
         )
     if equation.unexplained is not None and equation.unexplained > 0.25:
         warnings.append(
-            f"the data do not follow their equation: the task's solver misses {equation.unexplained:.0%} of "
+            f"the data do not follow their equation: the solver misses {equation.unexplained:.0%} of "
             f"the {'solution' if trajectories.steady else 'change between frames'}"
         )
     return tuple(warnings)

@@ -8,32 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.globe import globe_grid
+from spectrakan.data.axes import globe_grid
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
 EPOCH = np.datetime64("2000-01-01", "D")
 """Day 0."""
 
-TEMPERATURE = FieldSpec("temperature", unit="K", positive=True)
-PRESSURE = FieldSpec("pressure", unit="hPa", positive=True)
-
 UNITS: dict[str, tuple[float, float]] = {
-    "k": (1.0, 0.0),
-    "degk": (1.0, 0.0),
-    "kelvin": (1.0, 0.0),
-    "c": (1.0, 273.15),
-    "degc": (1.0, 273.15),
-    "celsius": (1.0, 273.15),
-    "degrees_celsius": (1.0, 273.15),
-    "pa": (0.01, 0.0),
-    "pascal": (0.01, 0.0),
-    "pascals": (0.01, 0.0),
-    "hpa": (1.0, 0.0),
-    "mb": (1.0, 0.0),
-    "mbar": (1.0, 0.0),
-    "millibar": (1.0, 0.0),
-    "millibars": (1.0, 0.0),
+    **dict.fromkeys(("k", "degk", "kelvin", "hpa", "mb", "mbar", "millibar", "millibars"), (1.0, 0.0)),
+    **dict.fromkeys(("c", "degc", "celsius", "degrees_celsius"), (1.0, 273.15)),
+    **dict.fromkeys(("pa", "pascal", "pascals"), (0.01, 0.0)),
     "kpa": (10.0, 0.0),
 }
 """Factor and summand that give K or hPa, by a unit's name in lower case."""
@@ -42,7 +27,7 @@ GUESSES: dict[str, tuple[tuple[float, float, str], ...]] = {
     "temperature": ((150.0, 350.0, "K"), (-100.0, 60.0, "degC")),
     "pressure": ((30_000.0, 110_000.0, "Pa"), (300.0, 1_100.0, "hPa"), (30.0, 110.0, "kPa")),
 }
-"""Where the median of a field lies on Earth, by unit; the ranges do not overlap."""
+"""Range of the median of a field on Earth, by unit; the ranges do not overlap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +54,30 @@ class ClimateDays:
         if not shape[0] or min(shape[1:]) < 2:
             raise DataFormatError(f"{self.source}: expected days on at least 2 x 2 points, got {shape}")
         if bool((np.diff(self.day) <= 0).any()):
-            raise DataFormatError(f"{self.source}: days must increase; a day stands there twice or too late")
-        _check_axis("latitude", self.latitude, 90.0, self.source)
-        _check_axis("longitude", self.longitude, 360.0, self.source)
-        _check_values("temperature", self.temperature, self.day, self.source)
-        _check_values("pressure", self.pressure, self.day, self.source)
+            raise DataFormatError(f"{self.source}: days must increase; a day occurs twice or too late")
+        for name, points, limit in (("latitude", self.latitude, 90.0), ("longitude", self.longitude, 360.0)):
+            if not np.isfinite(points).all() or np.abs(points).max() > limit or bool((np.diff(points) <= 0).any()):
+                found = f"{points[:3]} .. {points[-2:]}"
+                raise DataFormatError(
+                    f"{self.source}: {name} must be different degrees within ±{limit:g}, got {found}"
+                )
+        self._check_values("temperature", self.temperature, GUESSES["temperature"][0])
+        self._check_values("pressure", self.pressure, GUESSES["pressure"][1])
+
+    def _check_values(self, name: str, values: npt.NDArray[np.float32], customary: tuple[float, float, str]) -> None:
+        missing = ~np.isfinite(values)
+        if missing.any():
+            day, *point = np.argwhere(missing)[0].tolist()
+            raise DataFormatError(
+                f"{self.source}: {name} has {int(missing.sum())} missing or infinite values, the first on day "
+                f"{self.day[day]} ({self.dates[day]}) at point {tuple(point)}; drop these days"
+            )
+        low, high, unit = customary
+        if not low <= (median := float(np.median(values))) <= high:
+            raise DataFormatError(
+                f"{self.source}: {name} should lie around {low:g} to {high:g} {unit}, its median is {median:g}; "
+                "are the two variables swapped?"
+            )
 
     @property
     def grid(self) -> Grid:
@@ -86,20 +90,20 @@ class ClimateDays:
         return np.asarray(EPOCH + self.day.astype("timedelta64[D]"))
 
     def trajectories(self) -> Trajectories:
-        """Temperature as input and pressure as output of a steady task; a day is a sample, in time order."""
+        """Temperature as input and pressure as output of a steady problem; a day is a sample, in time order."""
         return Trajectories(
             values=self.pressure[:, None, :, :, None],
             grid=self.grid,
             times=np.zeros(1),
-            fields=(PRESSURE,),
+            fields=(FieldSpec("pressure", unit="hPa", positive=True),),
             inputs=self.temperature[:, None, :, :, None],
-            input_fields=(TEMPERATURE,),
-            task="climate2d",
+            input_fields=(FieldSpec("temperature", unit="K", positive=True),),
+            name="climate2d",
         )
 
 
 def to_standard_unit(name: str, values: npt.NDArray[Any], unit: str, source: str) -> npt.NDArray[np.float32]:
-    """K or hPa, float32; where a file does not say its unit, the size of the numbers does.
+    """K or hPa, float32; an unknown unit is inferred from the median of the numbers.
 
     >>> to_standard_unit("pressure", np.array([101325.0]), "Pascals", "a file").tolist()
     [1013.25]
@@ -107,7 +111,7 @@ def to_standard_unit(name: str, values: npt.NDArray[Any], unit: str, source: str
     if unit.lower() not in UNITS:
         unit = _guess_unit(name, values, unit, source)
     factor, summand = UNITS[unit.lower()]
-    # What is too large for float32 becomes infinite, and is refused later together with its place.
+    # Numbers too large for float32 become infinite, and are refused later with their index.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(values * factor + summand, dtype=np.float32)
 
@@ -150,26 +154,3 @@ def _guess_unit(name: str, values: npt.NDArray[Any], stated: str, source: str) -
         f"{source}: {name} in unknown unit {stated!r} has the median {middle:g}, which fits none of {known}; "
         "name the right variable, or convert it"
     )
-
-
-def _check_axis(name: str, points: npt.NDArray[np.float64], limit: float, source: str) -> None:
-    if not np.isfinite(points).all() or np.abs(points).max() > limit or bool((np.diff(points) <= 0).any()):
-        raise DataFormatError(
-            f"{source}: {name} must be different degrees within ±{limit:g}, got {points[:3]} .. {points[-2:]}"
-        )
-
-
-def _check_values(name: str, values: npt.NDArray[np.float32], day: npt.NDArray[np.int64], source: str) -> None:
-    missing = ~np.isfinite(values)
-    if missing.any():
-        first = np.argwhere(missing)[0]
-        raise DataFormatError(
-            f"{source}: {name} has {int(missing.sum())} missing or infinite values, the first on day "
-            f"{day[first[0]]} ({EPOCH + day[first[0]]}) at point {tuple(first[1:].tolist())}; drop those days"
-        )
-    low, high, unit = GUESSES[name][0 if name == "temperature" else 1]
-    if not low <= float(np.median(values)) <= high:
-        raise DataFormatError(
-            f"{source}: {name} should lie around {low:g} to {high:g} {unit}, its median is "
-            f"{float(np.median(values)):g}; are the two variables swapped?"
-        )

@@ -1,17 +1,19 @@
 """What a data file holds, whatever its kind: named arrays and attributes, before any of it has a meaning.
 
 A file's kind (HDF5, npz, netCDF, Zarr, .pt, .mat) says how bytes become arrays; its layout (native, PDEBench,
-named axes, ...) says what the arrays mean. Containers stand between the two, so that every layout can be read
-from every kind of file.
+named axes, ...) says what the arrays mean. A container is independent of the layout, so that every layout can be
+read from every kind of file.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +32,8 @@ NUMBERS = "fiub"
 class Container:
     """An opened file: arrays by name (`group/name` inside groups), attributes by object (`""` is the root).
 
-    `dims` names the axes of those arrays whose format names them; `faults` says of damaged arrays what was
-    found in them, which matters only if they are asked for.
+    `dims` names the axes of arrays whose format names them; `faults` lists what is missing of incomplete
+    arrays, which are refused when they are read.
     """
 
     path: Path
@@ -51,7 +53,7 @@ class Container:
     def array(self, key: str) -> Source:
         """An array of real numbers; an error names the nearest that exists."""
         if key not in self.arrays:
-            raise DataFormatError(f"'{self.path}' has no array '{key}'{nearest(key, self._first_names())}")
+            raise DataFormatError(f"'{self.path}' has no array '{key}'{nearest(key, list(self.arrays)[:40])}")
         if key in self.faults:
             raise mismatch(self.path, key, "an array that was written whole", self.faults[key])
         source = self.arrays[key]
@@ -74,11 +76,26 @@ class Container:
         long = [size for size in source.shape if size != 1]
         if len(long) > 1 or size_in_bytes(source.shape, source.dtype) > SMALL_BYTES:
             raise mismatch(self.path, key, "a short list of numbers", f"shape {source.shape}")
-        numbers = read_whole(source).astype(np.float64).reshape(-1)
-        if not np.isfinite(numbers).all():
-            place = int(np.flatnonzero(~np.isfinite(numbers))[0])
-            raise mismatch(self.path, key, "finite numbers", f"{numbers[place]} at index {place}")
-        return numbers
+        return self._finite(key, source).reshape(-1)
+
+    def table(self, key: str, rows: int) -> npt.NDArray[np.float64]:
+        """Finite numbers `(rows, columns)`, read whole; a list of `rows` numbers is one column."""
+        source = self.array(key)
+        row_vector = source.shape == (1, rows)  # as MATLAB stores a list
+        fits = row_vector or (len(source.shape) in {1, 2} and source.shape[0] == rows)
+        if not fits or size_in_bytes(source.shape, source.dtype) > SMALL_BYTES:
+            raise mismatch(self.path, key, f"a table of {rows} rows, one a sample", f"shape {source.shape}")
+        return self._finite(key, source).reshape(rows, -1)
+
+    def texts(self, key: str, count: int) -> tuple[str, ...] | None:
+        """A list of `count` texts; None where the file has none of that name."""
+        source = self.arrays.get(key)
+        if source is None or not is_text(source.dtype):
+            return None
+        if math.prod(source.shape) != count or max(source.shape, default=1) != count:
+            raise mismatch(self.path, key, f"{count} texts", f"shape {source.shape}")
+        listed = read_whole(source).reshape(-1).tolist()
+        return tuple(text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in listed)
 
     def describe(self) -> str:
         """Names and shapes of the first arrays, for error messages."""
@@ -86,5 +103,15 @@ class Container:
         more = len(self.arrays) - len(listed)
         return (", ".join(listed) or "no arrays") + (f" and {more} more" if more else "")
 
-    def _first_names(self) -> list[str]:
-        return list(self.arrays)[:40]
+    def _finite(self, key: str, source: Source) -> npt.NDArray[np.float64]:
+        numbers = read_whole(source).astype(np.float64)
+        if not np.isfinite(numbers).all():
+            index = tuple(np.argwhere(~np.isfinite(numbers))[0].tolist())
+            found = f"{numbers[index]} at index {', '.join(map(str, index))}"
+            raise mismatch(self.path, key, "finite numbers", found)
+        return numbers
+
+
+def is_text(dtype: np.dtype[Any]) -> bool:
+    """Whether an array holds text: of fixed length, or an HDF5 text of variable length."""
+    return dtype.kind in "US" or (dtype.kind == "O" and h5py.check_string_dtype(dtype) is not None)

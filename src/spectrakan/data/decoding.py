@@ -1,23 +1,39 @@
-"""The one place where what a foreign decoder raises becomes a `DataFormatError`.
+"""Foreign files: what a file may demand, and one kind of error for everything that a decoder raises.
 
-h5py, zipfile, SciPy, Zarr and torch raise a dozen kinds of exception on damaged bytes, and document few.
-Every call into such a decoder stands inside `decoding`, and little else does, so that a mistake of this
-package is not taken for a damaged file.
+h5py, zipfile, SciPy, Zarr and torch raise a dozen kinds of exception on damaged bytes, and document few. Every
+call into such a decoder stands inside `decoding`. Before anything is decoded, `require_size` compares the size
+that a file declares with the size that it has, so that a small file cannot fill the memory.
 """
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from spectrakan.errors import DataFormatError, SpectraKANError
 
+MAX_INFLATION = 1100
+"""Largest accepted ratio of decoded to stored bytes; deflate reaches 1032 on constant data."""
+
+MAX_BYTES = 2**36
+"""Largest number of bytes that are decoded in one piece (64 GiB)."""
+
+FREE_BYTES = 2**27
+"""Up to this size (128 MiB) any ratio is accepted: constant fields compress without limit."""
+
+MAX_DEPTH = 32
+"""Most groups inside each other."""
+
+MAX_OBJECTS = 200_000
+"""Most groups and arrays of a file; a thousand samples in groups take five thousand."""
+
 
 def mismatch(path: Path, key: str, expected: str, found: str, remedy: str = "") -> DataFormatError:
-    """The error for a part of a file that is not what its format promises."""
-    place = f"'{path}'" + (f", '{key}'" if key else "")
-    return DataFormatError(f"{place}: expected {expected}, found {found}" + (f"; {remedy}" if remedy else ""))
+    """The error for a part of a file that is not what its format requires."""
+    where = f"'{path}'" + (f", '{key}'" if key else "")
+    return DataFormatError(f"{where}: expected {expected}, found {found}" + (f"; {remedy}" if remedy else ""))
 
 
 @contextmanager
@@ -38,3 +54,36 @@ def missing_package(path: Path, package: str, extra: str) -> DataFormatError:
     return DataFormatError(
         f"'{path}' needs the package {package}, which is not installed: run `pip install 'spectrakan[{extra}]'`"
     )
+
+
+def require_regular(path: Path) -> int:
+    """Refuse what is not a regular file (a device, a pipe or a socket never ends); return its size in bytes."""
+    try:
+        status = path.stat()
+    except OSError as problem:
+        raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder without Zarr metadata" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket"
+        raise DataFormatError(f"'{path}': expected a regular file, found {kind}")
+    return status.st_size
+
+
+def largest_size(stored: int) -> int:
+    """Most bytes that a decoder may make of so many stored ones."""
+    return min(MAX_BYTES, max(FREE_BYTES, MAX_INFLATION * stored))
+
+
+def require_size(path: Path, key: str, decoded: int, stored: int, *, piece: int | None = None) -> None:
+    """Refuse a declared size in bytes that does not fit the bytes that it is stored in.
+
+    `decoded` is the size of an array, or of all arrays of a file, after decoding; `piece` is what is decoded at
+    a time, by default all of it.
+    """
+    piece = decoded if piece is None else piece
+    if max(decoded, piece) > max(FREE_BYTES, MAX_INFLATION * stored):
+        found = f"{max(decoded, piece)} bytes"
+        remedy = "if the file is sound, raise spectrakan.data.decoding.MAX_INFLATION"
+        raise mismatch(path, key, f"at most {MAX_INFLATION} times the {stored} stored bytes", found, remedy)
+    if piece > MAX_BYTES:
+        remedy = "if the machine can hold it, raise spectrakan.data.decoding.MAX_BYTES"
+        raise mismatch(path, key, f"at most {MAX_BYTES} bytes to decode at a time", f"{piece} bytes", remedy)

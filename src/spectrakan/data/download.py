@@ -1,33 +1,76 @@
-"""Fetch a published file: resumed where it stopped, checked by its MD5, refused where there is no room."""
+"""Fetch a published PDEBench file: resumed where it stopped, checked by its MD5, refused where the disk is full.
+
+Data set DOI 10.18419/darus-2986.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import http.client
 import re
+import shutil
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit
 
-from spectrakan.data.progress import Progress
-from spectrakan.data.published import PDEBENCH, SERVER, PublishedFile
-from spectrakan.data.space import require_space
+from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError, DataFormatError, nearest
 
+SERVER = "https://darus.uni-stuttgart.de/api/access/datafile/"
+"""Address to which a file's number is appended."""
 BLOCK = 2**20
 TIMEOUT_SECONDS = 60.0
 ATTEMPTS = 4
-"""Times that a broken connection is taken up again before giving up."""
+"""How often a broken connection is resumed before an error."""
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file of a public archive."""
+
+    name: str
+    task: str
+    number: int
+    """Number of the file in the archive."""
+    md5: str
+    gigabytes: float
+    """Size in 10^9 bytes, rounded; the server sends the exact one."""
+
+
+_PUBLISHED: dict[str, tuple[tuple[str, int, str, float], ...]] = {
+    "cns1d": (
+        ("1D_CFD_Rand_Eta0.1_Zeta0.1_periodic_Train.hdf5", 164668, "45655bd77d006ab539c52b7fbcf099b9", 12.4),
+        ("1D_CFD_Rand_Eta0.01_Zeta0.01_periodic_Train.hdf5", 164672, "2fdd00138f1d7abc794fb953021a9f43", 12.4),
+        ("1D_CFD_Rand_Eta1.e-8_Zeta1.e-8_periodic_Train.hdf5", 135485, "ad22fe08b8abc721179dbb34f2cc8b2a", 24.8),
+        ("1D_CFD_Rand_Eta1.e-8_Zeta1.e-8_trans_Train.hdf5", 133155, "79857a11ad9a69d77b8cf249a1c72d06", 24.8),
+        ("1D_CFD_Shock_Eta1.e-8_Zeta1.e-8_trans_Train.hdf5", 133156, "08dffc3d84033c7574a70614703dd753", 19.9),
+    ),
+    "diffusion_reaction1d": (("ReacDiff_Nu0.5_Rho1.0.hdf5", 133177, "69a429239778d529cd419ed5888ea835", 4.2),),
+    "darcy2d": (
+        ("2D_DarcyFlow_beta0.01_Train.hdf5", 133217, "d05c287d4c0b7d3178b0097084238251", 1.3),
+        ("2D_DarcyFlow_beta0.1_Train.hdf5", 133218, "294f9a03a4aa16b0e386469ca8b471be", 1.3),
+        ("2D_DarcyFlow_beta1.0_Train.hdf5", 133219, "81694ed31306ff2e5f6b76349b0b4389", 1.3),
+        ("2D_DarcyFlow_beta10.0_Train.hdf5", 133220, "a7f23cf8011fc211b180828af39b7d1a", 1.3),
+        ("2D_DarcyFlow_beta100.0_Train.hdf5", 133221, "7c09f3b1bb097737d3fd52ffb0c6f1c8", 1.3),
+    ),
+    "shallow_water2d": (("2D_rdb_NA_NA.h5", 133021, "75d838c47aa410694bdc912ea7f22282", 6.7),),
+}
+"""Name, number, MD5 and size of the files of each problem."""
+
+PDEBENCH: dict[str, PublishedFile] = {
+    name: PublishedFile(name, task, number, md5, size)
+    for task, files in _PUBLISHED.items()
+    for name, number, md5, size in files
+}
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where files come from, and how patiently."""
+    """Where files come from, and how often a download is tried."""
 
     address: str = SERVER
     attempts: int = ATTEMPTS
@@ -46,9 +89,13 @@ def download(
     """Put the published file of that name into `folder` and return its path.
 
     Bytes are kept in `NAME.part` until the MD5 is right, so an interrupted download goes on where it stopped
-    and a file under its own name is always whole. `progress` hears (bytes there, bytes in all).
+    and a file under its own name is always whole. `progress` is called with (bytes present, bytes in all).
     """
-    entry = _entry(name, catalog)
+    if name not in catalog:
+        raise ConfigError(f"no published file '{name}'{nearest(name, catalog)}")
+    entry = catalog[name]
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", entry.name):
+        raise ConfigError(f"'{entry.name}' is not a plain file name; it could leave the folder, so it is refused")
     target, part = folder / entry.name, folder / f"{entry.name}.part"
     if target.is_file():
         if (found := _md5(target, progress)) != entry.md5:
@@ -57,7 +104,10 @@ def download(
                 f"{entry.md5}; move it away and start again"
             )
         return target
-    _make(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ConfigError(f"cannot make the folder '{folder}': {problem.strerror}") from None
     _fetch(entry, part, Server() if server is None else server, progress)
     if (found := _md5(part)) != entry.md5:
         part.unlink(missing_ok=True)
@@ -69,24 +119,8 @@ def download(
     return target
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise ConfigError(f"cannot make the folder '{folder}': {problem.strerror}") from None
-
-
-def _entry(name: str, catalog: Mapping[str, PublishedFile]) -> PublishedFile:
-    if name not in catalog:
-        raise ConfigError(f"no published file '{name}'{nearest(name, catalog)}")
-    entry = catalog[name]
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", entry.name):
-        raise ConfigError(f"'{entry.name}' is not a plain file name; it could leave the folder, so it is refused")
-    return entry
-
-
 def _fetch(entry: PublishedFile, part: Path, server: Server, progress: Progress | None) -> None:
-    """Make `part` complete, taking a broken connection up again."""
+    """Make `part` complete; a broken connection is resumed."""
     for attempt in range(server.attempts):
         if attempt:
             time.sleep(server.pause_seconds * 2 ** (attempt - 1))
@@ -95,7 +129,7 @@ def _fetch(entry: PublishedFile, part: Path, server: Server, progress: Progress 
         except (urllib.error.URLError, http.client.HTTPException, OSError) as problem:
             if isinstance(problem, urllib.error.HTTPError):
                 problem.close()
-            if _hopeless(problem) or attempt == server.attempts - 1:
+            if _is_final(problem) or attempt == server.attempts - 1:
                 there = part.stat().st_size if part.exists() else 0
                 raise DataFormatError(
                     f"the download of {entry.name} stopped after {there} bytes: {problem}; "
@@ -104,8 +138,8 @@ def _fetch(entry: PublishedFile, part: Path, server: Server, progress: Progress 
     return None
 
 
-def _hopeless(problem: Exception) -> bool:
-    """Whether trying again cannot help: the server refused, or this disk did."""
+def _is_final(problem: Exception) -> bool:
+    """Whether another attempt cannot help: the server refused, or the disk is full."""
     if isinstance(problem, urllib.error.HTTPError):
         return problem.code < 500 and problem.code not in {408, 429}
     network = urllib.error.URLError | http.client.HTTPException | ConnectionError | TimeoutError
@@ -120,7 +154,7 @@ def _fetch_rest(entry: PublishedFile, part: Path, address: str, progress: Progre
     except urllib.error.HTTPError as refusal:
         if refusal.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
-        # Nothing is left beyond what is there: it is whole, or the checksum will say that it is not.
+        # No bytes are left to fetch: the file is whole, or its checksum is wrong.
         refusal.close()
         return
     with answer:
@@ -129,7 +163,11 @@ def _fetch_rest(entry: PublishedFile, part: Path, address: str, progress: Progre
         require_space(part.parent, rest, f"the rest of {entry.name}")
         with part.open("r+b" if begin else "wb") as file:
             file.seek(begin)
-            _copy(answer, file, total, progress)
+            while block := answer.read(BLOCK):
+                file.write(block)
+                if progress is not None:
+                    progress(file.tell(), max(total, file.tell()))
+            file.truncate()
     if total and part.stat().st_size < total:
         raise http.client.IncompleteRead(b"", total - part.stat().st_size)
 
@@ -159,22 +197,23 @@ def _range(answer: http.client.HTTPResponse, there: int) -> tuple[int, int]:
     return begin, begin + length if found[2] == "*" else int(found[2])
 
 
-def _copy(answer: http.client.HTTPResponse, file: IO[bytes], total: int, progress: Progress | None) -> None:
-    while block := answer.read(BLOCK):
-        file.write(block)
-        if progress is not None:
-            progress(file.tell(), max(total, file.tell()))
-    file.truncate()
-
-
 def _md5(path: Path, progress: Progress | None = None) -> str:
     digest = hashlib.md5(usedforsecurity=False)
-    size = path.stat().st_size if path.exists() else 0
-    if not size:
-        return digest.hexdigest()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-            if progress is not None:
-                progress(file.tell(), size)
+    if path.exists():
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+                if progress is not None:
+                    progress(file.tell(), path.stat().st_size)
     return digest.hexdigest()
+
+
+def require_space(folder: Path, needed: int, what: str) -> None:
+    """Refuse to begin when the disk of `folder` (or of its nearest parent that exists) lacks `needed` bytes."""
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if needed > free:
+        raise ConfigError(
+            f"{what} needs {needed / 1e9:.3g} GB, '{folder}' has {free / 1e9:.3g} GB free; "
+            "choose another folder or make room"
+        )

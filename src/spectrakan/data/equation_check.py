@@ -1,8 +1,8 @@
-"""Whether stored solutions solve the equation of their task.
+"""Whether stored solutions solve the equation of their problem.
 
-Two measures, for each fails where the other does not. The residual puts frames into the equation by
+Two measures, because each fails where the other does not. The residual puts frames into the equation by
 differences: exact for smooth frames that lie close in time, of no use at fronts and for frames that lie far
-apart. The unexplained change starts the task's solver from a stored frame and compares with the next one.
+apart. The unexplained change starts the solver from a stored frame and compares with the next one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.config import build_settings
-from spectrakan.data.catalog import TASKS
+from spectrakan.data.problems import find_problem
 from spectrakan.errors import SpectraKANError
 from spectrakan.fields import Array, Trajectories
 from spectrakan.pde.equation import Equation
@@ -25,21 +25,18 @@ from spectrakan.pde.equation import Equation
 SAMPLES_CHECKED = 8
 """Samples that are looked at, spread over the set."""
 STARTS = (0.25, 0.5, 0.75)
-"""Where on its way a sample is solved anew, as shares of its frames."""
+"""Frames from which a sample is solved again, as shares of all its frames."""
 LEAST_CHANGE = 1e-5
 """Relative change between frames below which single precision leaves nothing to compare."""
 
 CONVENTIONS: dict[str, dict[str, dict[str, Any]]] = {
-    "cns1d": {
-        "dynamic viscosity": {},
-        "PDEBench: viscosity times density": {"viscosity": "density_weighted"},
-    },
+    "cns1d": {"dynamic viscosity": {}, "PDEBench: viscosity times density": {"viscosity": "density_weighted"}},
     "darcy2d": {
         "harmonic faces, zero on the wall": {},
         "PDEBench: arithmetic faces, zero in ghost cells": {"face_mean": "arithmetic", "wall": "ghost"},
     },
 }
-"""Conventions under which a set may have been made, by task; the one that fits best is reported."""
+"""Conventions under which a set may have been made, by problem; the one that fits best is reported."""
 
 
 @dataclass(frozen=True)
@@ -47,33 +44,33 @@ class EquationCheck:
     """Two errors of a set, each 0 where the equation is solved and about 1 where it is not at all.
 
     `residual`: error of the equation over the size of its terms, median over frames and samples.
-    `unexplained`: |S(u_k) - u_{k+1}| / |u_{k+1} - u_k| with the task's solver S (for a steady task
+    `unexplained`: |S(u_k) - u_{k+1}| / |u_{k+1} - u_k| with the solver S (for a steady problem
     |S(a) - u| / |u|), median over samples; `worst_sample` is where it is largest.
     """
 
-    residual: float | None
-    unexplained: float | None
-    worst_sample: int | None
-    samples: tuple[int, ...]
-    note: str
+    residual: float | None = None
+    unexplained: float | None = None
+    worst_sample: int | None = None
+    samples: tuple[int, ...] = ()
+    note: str = ""
     """The convention that fits best, or why there is no number."""
 
 
 def check_equation(trajectories: Trajectories) -> EquationCheck:
     """Check some samples against the equation, with the constants and parameters of the set."""
-    known = TASKS.get(trajectories.task)
+    known = find_problem(trajectories.name)
     equation = None if known is None else known.equation
     if equation is None:
-        return _none("the equation of these data is not known")
+        return EquationCheck(note="the equation of these data is not known")
     if reason := equation_misfit(equation, trajectories):
-        return _none(reason)
+        return EquationCheck(note=reason)
     samples = np.unique(np.linspace(0, trajectories.num_samples - 1, SAMPLES_CHECKED).astype(int)).tolist()
     found: dict[str, npt.NDArray[np.float64]] = {}
-    for note, choices in CONVENTIONS.get(equation.name, {"": {}}).items():
+    for note, overrides in CONVENTIONS.get(equation.name, {"": {}}).items():
         try:
-            rows = [_check_sample(equation, trajectories, sample, choices) for sample in samples]
+            rows = [_check_sample(equation, trajectories, sample, overrides) for sample in samples]
         except SpectraKANError as problem:
-            return _none(" ".join(str(problem).split()))
+            return EquationCheck(note=" ".join(str(problem).split()))
         found[note] = np.array(rows)
     note, numbers = min(found.items(), key=lambda item: _median(item[1][:, 1]) or 0.0)
     missed = numbers[:, 1]
@@ -87,11 +84,11 @@ def check_equation(trajectories: Trajectories) -> EquationCheck:
 
 
 def _check_sample(
-    equation: Equation, trajectories: Trajectories, sample: int, choices: Mapping[str, Any]
+    equation: Equation, trajectories: Trajectories, sample: int, overrides: Mapping[str, Any]
 ) -> tuple[float, float]:
     """Residual and unexplained change of one sample; NaN where there is none."""
     conditions = () if trajectories.params is None else trajectories.params[sample].tolist()
-    parameters = equation_parameters(equation, trajectories, conditions, choices)
+    parameters = equation_parameters(equation, trajectories, conditions, overrides)
     values = _read(trajectories.values, sample)
     inputs = None if trajectories.inputs is None else _read(trajectories.inputs, sample)
     times = trajectories.times.tolist()
@@ -110,7 +107,7 @@ def _unexplained(equation: Equation, frames: Tensor, times: list[float], paramet
     spread = frames.flatten(0, -2).std(dim=0, correction=0)
     scaled = torch.where(spread > 0, spread, 1.0)
     shares = []
-    for start in sorted({int(place * (len(times) - 1)) for place in STARTS}):
+    for start in sorted({int(share * (len(times) - 1)) for share in STARTS}):
         before, after = frames[start] / scaled, frames[start + 1] / scaled
         change = (after - before).norm()
         if change > LEAST_CHANGE * after.norm():
@@ -120,16 +117,16 @@ def _unexplained(equation: Equation, frames: Tensor, times: list[float], paramet
 
 
 def equation_parameters(
-    equation: Equation, trajectories: Trajectories, conditions: Sequence[float], choices: Mapping[str, Any]
+    equation: Equation, trajectories: Trajectories, conditions: Sequence[float], overrides: Mapping[str, Any]
 ) -> Any:
-    """The equation's parameters as far as the set tells them; `conditions` are those of one sample, `choices` win."""
+    """The equation's parameters as far as the set has them; `conditions` are those of one sample, `overrides` win."""
     numbers: dict[str, Any] = dict(trajectories.constants)
     if trajectories.grid.boundary:
         numbers["boundary"] = trajectories.grid.boundary[0]
     numbers |= dict(zip(trajectories.param_names, conditions, strict=True))
     names = {entry.name for entry in fields(equation.parameters)}
     known = {name: number for name, number in numbers.items() if name in names}
-    return build_settings(equation.parameters, known | dict(choices), where=equation.name)
+    return build_settings(equation.parameters, known | dict(overrides), where=equation.name)
 
 
 def equation_misfit(equation: Equation, trajectories: Trajectories) -> str:
@@ -140,7 +137,7 @@ def equation_misfit(equation: Equation, trajectories: Trajectories) -> str:
         return f"the equation needs the fields {', '.join(want)}, the set has {', '.join(have)}"
     grid = trajectories.grid
     if not grid.is_uniform() or not np.allclose(grid.bounds, equation.bounds, atol=1e-3):
-        return f"the equation lives on {equation.bounds}, the set on {grid.bounds}"
+        return f"the equation is posed on {equation.bounds}, the set on {grid.bounds}"
     if not equation.steady and len(trajectories.times) < 2:
         return "at least 2 frames are needed, the set has 1"
     return ""
@@ -153,7 +150,3 @@ def _read(array: Array, sample: int) -> Tensor:
 def _median(numbers: npt.NDArray[np.float64]) -> float | None:
     kept = numbers[np.isfinite(numbers)]
     return float(np.median(kept)) if kept.size else None
-
-
-def _none(reason: str) -> EquationCheck:
-    return EquationCheck(residual=None, unexplained=None, worst_sample=None, samples=(), note=reason)

@@ -1,8 +1,8 @@
-"""Samples of a task, made by its solver."""
+"""Samples of a problem, made by its solver."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from spectrakan.config import as_mapping, build_settings
-from spectrakan.data.catalog import equation_of
-from spectrakan.data.progress import Progress
+from spectrakan.data.problems import equation_of
 from spectrakan.data.recipe import Recipe, RecipeArray
+from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Trajectories
 from spectrakan.pde.equation import Equation
@@ -24,152 +24,133 @@ CHUNK_VALUES = 2**24
 
 
 def generate(
-    task: str,
+    problem: str,
     num_samples: int,
     resolution: int | Sequence[int] | None = None,
     seed: int = 0,
     *,
     frames: int | None = None,
-    family: str | None = None,
     params: Mapping[str, Any] | None = None,
     dtype: npt.DTypeLike = np.float64,
     progress: Progress | None = None,
 ) -> Trajectories:
-    """Samples of a task, solved in float64 and held in memory as `dtype`.
+    """Samples of a problem, solved in float64 and held in memory as `dtype`.
 
     `resolution` is cells per axis (one number means all axes), `frames` how many frames from the first on
-    (the step between frames stays, so more than the task's own run on past its end). `family` and `params`
-    set the equation's parameters; a number given as a pair (low, high) is drawn uniformly for each sample
-    and handed to the operator as a condition (samples are then solved one by one, which is slower). Sample i
-    is the same whatever `num_samples` is.
+    (the step between frames stays, so more than the problem's own run on past its end). `params` set the
+    equation's parameters (a family of initial states is one of them); a number given as a pair (low, high) is drawn
+    uniformly for each sample and becomes a parameter of the operator. Sample i is the same whatever `num_samples` is.
 
     >>> made = generate("darcy2d", num_samples=2, resolution=16)
     >>> made.inputs.shape, made.values.shape
     ((2, 1, 16, 16, 1), (2, 1, 16, 16, 1))
     """
-    lazy = generate_lazily(
-        task, num_samples, resolution, seed, frames=frames, family=family, params=params, progress=progress
-    )
-    values = np.empty(lazy.values.shape, dtype)
-    # In pieces, so that a solver's own memory stays bounded.
+    lazy = generate_lazily(problem, num_samples, resolution, seed, frames=frames, params=params, progress=progress)
+    return in_memory(lazy, dtype=dtype)
+
+
+def in_memory(
+    lazy: Trajectories,
+    keep: Callable[[Trajectories], Trajectories] = lambda part: part,
+    dtype: npt.DTypeLike = np.float64,
+) -> Trajectories:
+    """Solve a lazy set in pieces, so that memory stays bounded, keeping of each piece what `keep` leaves of it."""
     step = max(1, CHUNK_VALUES // int(np.prod(lazy.values.shape[1:])))
-    for begin in range(0, num_samples, step):
-        values[begin : begin + step] = lazy.values[begin : begin + step]
-    inputs = None if lazy.inputs is None else np.asarray(lazy.inputs[:], dtype)
-    return replace(lazy, values=values, inputs=inputs)
+    pieces: list[Trajectories] = []
+    for begin in range(0, lazy.num_samples, step):
+        kept = keep(lazy.select(slice(begin, begin + step)))
+        inputs = None if kept.inputs is None else np.asarray(kept.inputs, dtype)
+        pieces.append(replace(kept, values=np.asarray(kept.values, dtype), inputs=inputs))
+    first = pieces[0]
+    changed = (first.times.shape, first.fields, first.grid.shape) != (lazy.times.shape, lazy.fields, lazy.grid.shape)
+    return replace(
+        first,
+        values=np.concatenate([piece.values for piece in pieces]),
+        inputs=None if lazy.inputs is None else np.concatenate([np.asarray(piece.inputs) for piece in pieces]),
+        params=lazy.params,
+        # Samples that lost frames, fields or cells cannot be solved anew from their origin.
+        origin={} if changed else lazy.origin,
+    )
 
 
 def generate_lazily(
-    task: str,
+    problem: str,
     num_samples: int,
     resolution: int | Sequence[int] | None = None,
     seed: int = 0,
     *,
     frames: int | None = None,
-    family: str | None = None,
     params: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Trajectories:
     """The same samples as `generate`, each solved for when it is read: what a writer of large files needs."""
-    choices = dict(params or {}) | ({} if family is None else {"family": family})
-    recipe = recipe_for(task, num_samples, resolution, seed, frames=frames, params=choices)
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in choices.items()}
-    return _trajectories(recipe, num_samples, progress, {"seed": seed, "params": plain})
-
-
-def recipe_for(
-    task: str,
-    num_samples: int,
-    resolution: int | Sequence[int] | None,
-    seed: int,
-    *,
-    frames: int | None = None,
-    params: Mapping[str, Any] | None = None,
-) -> Recipe:
-    """What `generate` follows when it is given these arguments, checked."""
-    equation = equation_of(task)
+    equation = equation_of(problem)
     if num_samples < 1 or seed < 0:
         raise ConfigError(f"num_samples must be at least 1 and seed at least 0, got {num_samples} and {seed}")
-    choices = dict(params or {})
-    ranges = _take_ranges(equation, choices)
-    return Recipe(
+    config = dict(params or {})
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in config.items()}
+    ranges = _take_ranges(equation, config)
+    recipe = Recipe(
         equation=equation,
-        parameters=build_settings(equation.parameters, choices, where=task),
+        parameters=build_settings(equation.parameters, config, where=problem),
         resolution=_resolution(equation, resolution),
         times=_times(equation, frames),
         seed=seed,
         varied_names=tuple(ranges),
         varied=_draw_ranges(ranges, num_samples, seed),
     )
+    shape = (num_samples, len(recipe.times), *recipe.resolution, len(equation.fields))
+    given = (num_samples, 1, *recipe.resolution, len(equation.input_fields))
+    # A parameter may have changed what the ends of the axes do, for all of them.
+    boundary = getattr(recipe.parameters, "boundary", None)
+    return Trajectories(
+        values=RecipeArray(recipe, shape, progress=progress),
+        grid=replace(
+            equation.grid(recipe.resolution),
+            boundary=equation.boundary if boundary is None else (boundary,) * len(recipe.resolution),
+        ),
+        times=np.array(recipe.times),
+        fields=equation.fields,
+        inputs=RecipeArray(recipe, given, inputs=True) if equation.steady else None,
+        input_fields=equation.input_fields,
+        params=recipe.varied,
+        param_names=recipe.varied_names,
+        name=equation.name,
+        # The numbers among the parameters that all samples share.
+        constants={
+            name: float(value)
+            for name, value in as_mapping(recipe.parameters).items()
+            if isinstance(value, float) and name not in recipe.varied_names
+        },
+        origin={"seed": seed, "params": plain},
+    )
 
 
-def solve(task: str, initial: Tensor | npt.NDArray[Any], times: Sequence[float], **params: Any) -> Tensor:
-    """Solve a task's equation from `initial` `(B, *space, C)`: `(B, len(times), *space, C)` in float64.
+def solve(problem: str, initial: Tensor | npt.NDArray[Any], times: Sequence[float], **params: Any) -> Tensor:
+    """Solve a problem's equation from `initial` `(B, *space, C)`: `(B, len(times), *space, C)` in float64.
 
-    `initial` holds the task's fields at time 0, or the input fields of a steady task; `params` are the
+    `initial` holds the problem's fields at time 0, or the input fields of a steady problem; `params` are the
     equation's parameters, and an unknown one raises `ConfigError` naming the nearest.
 
     >>> medium = torch.ones(1, 16, 16, 1)
     >>> round(float(solve("darcy2d", medium, times=[0.0], beta=2.0).max()), 2)
     0.15
     """
-    equation = equation_of(task)
-    parameters = build_settings(equation.parameters, params, where=task)
+    equation = equation_of(problem)
+    parameters = build_settings(equation.parameters, params, where=problem)
     start = torch.as_tensor(initial).to(torch.float64)
     expected = equation.input_fields or equation.fields
     if start.ndim != len(equation.bounds) + 2 or start.shape[-1] < len(expected):
         raise ShapeError(
-            f"{task} starts from (batch, {len(equation.bounds)} axes of space, channels) with channels "
+            f"{problem} starts from (batch, {len(equation.bounds)} axes of space, channels) with channels "
             f"{', '.join(spec.name for spec in expected)}, got shape {tuple(start.shape)}"
         )
     instants = [float(time) for time in times]
     if not instants or not all(np.diff([0.0, *instants]) >= 0) or not np.isfinite(instants).all():
         raise ConfigError(f"times must not be empty, start at 0 or later and increase, got {instants}")
     if not bool(start.isfinite().all()):
-        raise ConfigError(f"{task} starts from finite numbers, got NaN or infinity in `initial`")
+        raise ConfigError(f"{problem} starts from finite numbers, got NaN or infinity in `initial`")
     return equation.solve(start, instants, parameters)
-
-
-def _trajectories(
-    recipe: Recipe, num_samples: int, progress: Progress | None, origin: Mapping[str, Any]
-) -> Trajectories:
-    equation = recipe.equation
-    space = recipe.resolution
-    shape = (num_samples, len(recipe.times), *space, len(equation.fields))
-    inputs = None
-    if equation.steady:
-        inputs = RecipeArray(
-            lambda samples: recipe.draw(samples)[:, None],
-            (num_samples, 1, *space, len(equation.input_fields)),
-        )
-    return Trajectories(
-        values=RecipeArray(recipe.solve, shape, progress),
-        grid=replace(equation.grid(space), boundary=_boundary(recipe)),
-        times=np.array(recipe.times),
-        fields=equation.fields,
-        inputs=inputs,
-        input_fields=equation.input_fields,
-        params=recipe.varied,
-        param_names=recipe.varied_names,
-        task=equation.name,
-        constants=_constants(recipe),
-        origin=origin,
-    )
-
-
-def _boundary(recipe: Recipe) -> tuple[Any, ...]:
-    """What the ends of the axes do: a parameter may have changed it for all of them."""
-    chosen = getattr(recipe.parameters, "boundary", None)
-    return recipe.equation.boundary if chosen is None else (chosen,) * len(recipe.resolution)
-
-
-def _constants(recipe: Recipe) -> dict[str, float]:
-    """The numbers among the parameters that all samples share."""
-    return {
-        name: float(value)
-        for name, value in as_mapping(recipe.parameters).items()
-        if isinstance(value, float) and name not in recipe.varied_names
-    }
 
 
 def _resolution(equation: Equation, resolution: int | Sequence[int] | None) -> tuple[int, ...]:
@@ -188,20 +169,20 @@ def _times(equation: Equation, frames: int | None) -> tuple[float, ...]:
     if frames is None or frames == len(own):
         return own
     if equation.steady or frames < 1:
-        reason = "a steady task has one frame" if equation.steady else "at least one frame is needed"
+        reason = "a steady problem has one frame" if equation.steady else "at least one frame is needed"
         raise ConfigError(f"{equation.name}: {reason}, got frames={frames}")
     step = own[-1] - own[-2]
     later = [round(own[-1] + step * number, 12) for number in range(1, frames - len(own) + 1)]
     return (*own[:frames], *later)
 
 
-def _take_ranges(equation: Equation, choices: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Take the numbers that are given as pairs (low, high) out of the choices."""
+def _take_ranges(equation: Equation, config: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Take the numbers that are given as pairs (low, high) out of the config."""
     defaults = equation.parameters()
     numbers = {entry.name for entry in fields(defaults) if isinstance(getattr(defaults, entry.name), float)}
     ranges: dict[str, tuple[float, float]] = {}
-    for name in [name for name in choices if name in numbers and isinstance(choices[name], list | tuple)]:
-        bounds = choices.pop(name)
+    for name in [name for name in config if name in numbers and isinstance(config[name], list | tuple)]:
+        bounds = config.pop(name)
         for bound in bounds:
             build_settings(equation.parameters, {name: bound}, where=equation.name)
         if len(bounds) != 2 or not bounds[0] < bounds[1]:

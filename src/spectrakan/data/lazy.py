@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,11 +49,11 @@ class Part:
         for axis, chosen in zip(self.axes, ranges, strict=True):
             if axis is not None:
                 block[axis] = _forward(chosen)
-        stored = self.source.read(tuple(block))
+        stored = np.asarray(self.source[tuple(block)])
         order = [axis for axis in self.axes if axis is not None]
         dropped = tuple(axis for axis in range(stored.ndim) if axis not in order)
         moved = stored.transpose(*order, *dropped).reshape([stored.shape[axis] for axis in order])
-        absent = tuple(place for place, axis in enumerate(self.axes) if axis is None)
+        absent = tuple(dim for dim, axis in enumerate(self.axes) if axis is None)
         placed = np.expand_dims(moved, absent)
         return placed[tuple(slice(None, None, -1 if chosen.step < 0 else 1) for chosen in ranges)]
 
@@ -65,9 +65,7 @@ class LazyArray:
     Indexing with integers, slices, an ellipsis and at most one list of indices reads just what is named and
     gives a NumPy array; `narrow` takes slices and reads nothing; `np.asarray` reads all.
 
-    >>> from spectrakan.data.source import HeldSource
-    >>> stored = HeldSource(np.arange(12.0).reshape(3, 4))
-    >>> lazy = LazyArray.stack([Part(stored, (0, None, 1, None))])
+    >>> lazy = LazyArray.stack([Part(np.arange(12.0).reshape(3, 4), (0, None, 1, None))])
     >>> lazy.shape, lazy[2, 0, ::2, 0].tolist(), lazy.narrow(slice(1, 3)).shape
     ((3, 1, 4, 1), [8.0, 10.0], (2, 1, 4, 1))
     """
@@ -117,23 +115,19 @@ class LazyArray:
 
     def __getitem__(self, key: Any) -> Any:
         entries = _expand(key, self.ndim)
-        lists = [place for place, entry in enumerate(entries) if not isinstance(entry, int | slice)]
+        lists = [dim for dim, entry in enumerate(entries) if isinstance(entry, np.ndarray)]
         if len(lists) > 1:
             raise IndexError("at most one axis of a stored array can be indexed by a list")
-        # Integers are kept as slices of length one until the end, so that all axes keep their place.
-        slices = [_as_slice(entry, size) for entry, size in zip(entries, self.shape, strict=True)]
+        # Integers are kept as ranges of length one until the end, so that no axis is lost.
+        ranges = [_range(old, entry) for old, entry in zip(self.ranges, entries, strict=True)]
         if lists:
-            place = lists[0]
-            indices = _as_indices(entries[place], self.shape[place])
-            pieces = [self._read([*slices[:place], _as_slice(i, None), *slices[place + 1 :]]) for i in indices]
-            empty = self._read([*slices[:place], slice(0, 0), *slices[place + 1 :]])
-            read = np.concatenate(pieces or [empty], axis=place)
+            dim = lists[0]
+            indices = _indices(self.ranges[dim], entries[dim])
+            pieces = [self._read([*ranges[:dim], chosen, *ranges[dim + 1 :]]) for chosen in indices or [range(0)]]
+            read = np.concatenate(pieces, axis=dim)
         else:
-            read = self._read(slices)
+            read = self._read(ranges)
         return read[tuple(0 if isinstance(entry, int) else slice(None) for entry in entries)]
-
-    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
-        return (self[index] for index in range(len(self)))
 
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
@@ -144,18 +138,17 @@ class LazyArray:
             whole[first : first + step] = self[first : first + step]
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
-    def _read(self, slices: Sequence[slice]) -> npt.NDArray[Any]:
-        ranges = [old[new] for old, new in zip(self.ranges, slices, strict=True)]
+    def _read(self, ranges: Sequence[range]) -> npt.NDArray[Any]:
         result = np.empty([len(chosen) for chosen in ranges], self.dtype)
         if not result.size:
             return result
         first = 0
         for part in self.parts:
             width = part.shape[-1]
-            inside = [(place, c - first) for place, c in enumerate(ranges[-1]) if first <= c < first + width]
+            inside = [(index, c - first) for index, c in enumerate(ranges[-1]) if first <= c < first + width]
             if inside:
-                places, channels = (_as_range(list(numbers)) for numbers in zip(*inside, strict=True))
-                result[..., places.start : places.stop] = part.read([*ranges[:-1], channels])
+                targets, channels = (_as_range(list(numbers)) for numbers in zip(*inside, strict=True))
+                result[..., targets.start : targets.stop] = part.read([*ranges[:-1], channels])
             first += width
         return result
 
@@ -180,41 +173,32 @@ def _as_range(numbers: list[int]) -> range:
 def _expand(key: Any, ndim: int) -> list[Any]:
     """One entry for each axis: an integer, a slice, or a one-dimensional array of indices."""
     entries = list(key) if isinstance(key, tuple) else [key]
-    dots = [place for place, entry in enumerate(entries) if entry is Ellipsis]
+    dots = [dim for dim, entry in enumerate(entries) if entry is Ellipsis]
     if len(dots) > 1 or len(entries) - len(dots) > ndim:
         raise IndexError(f"index {key!r} does not fit an array of {ndim} axes")
-    missing = [slice(None)] * (ndim - len(entries) + len(dots))
-    place = dots[0] if dots else len(entries)
-    entries[place : place + len(dots)] = missing
-    return [_entry(entry) for entry in entries]
+    dim = dots[0] if dots else len(entries)
+    entries[dim : dim + len(dots)] = [slice(None)] * (ndim - len(entries) + len(dots))
+    return [entry if isinstance(entry, slice) else _integers(entry) for entry in entries]
 
 
-def _entry(entry: Any) -> Any:
-    if isinstance(entry, slice):
-        return entry
-    if entry is None or isinstance(entry, bool | np.bool_):
-        raise IndexError("a stored array is indexed by integers, slices and lists, not by None or a truth value")
+def _integers(entry: Any) -> int | npt.NDArray[Any]:
     array = np.asarray(entry)
-    if array.dtype.kind not in "iub" and array.size:
-        raise IndexError(f"a stored array is indexed by integers, got {array.dtype}")
-    if array.ndim > 1:
-        raise IndexError(f"a list of indices must have one axis, got {array.ndim}")
+    if array.ndim > 1 or (array.size and array.dtype.kind not in ("iub" if array.ndim else "iu")):
+        raise IndexError(f"a stored array is indexed by integers, slices and one list of integers, got {entry!r}")
     return int(array) if array.ndim == 0 else array
 
 
-def _as_slice(entry: Any, size: int | None) -> slice:
-    if not isinstance(entry, int):
-        return entry if isinstance(entry, slice) else slice(None)
-    if size is None:
-        return slice(entry, entry + 1)
-    if not -size <= entry < size:
-        raise IndexError(f"index {entry} is out of bounds for an axis of size {size}")
-    return slice(entry % size, entry % size + 1)
+def _range(old: range, entry: Any) -> range:
+    """The indices that an entry takes out of those of its axis; all of them where it is a list."""
+    if isinstance(entry, int):
+        return range(old[entry], old[entry] + 1)
+    return old[entry] if isinstance(entry, slice) else old
 
 
-def _as_indices(entry: npt.NDArray[Any], size: int) -> list[int]:
+def _indices(old: range, entry: npt.NDArray[Any]) -> list[range]:
+    """The indices that a list or a mask takes out of those of its axis, each as a range of its own."""
     if entry.dtype.kind == "b":
-        if entry.shape != (size,):
-            raise IndexError(f"a mask for an axis of size {size} has {entry.size} entries")
+        if entry.shape != (len(old),):
+            raise IndexError(f"a mask for an axis of size {len(old)} has {entry.size} entries")
         entry = np.flatnonzero(entry)
-    return [_as_slice(int(index), size).start for index in entry]
+    return [_range(old, int(index)) for index in entry]

@@ -1,4 +1,4 @@
-"""From any data file to trajectories: its kind shows in its first bytes, its layout in its names."""
+"""From any data file to trajectories: the first bytes show its kind, the names of its arrays its layout."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from spectrakan.config import build_settings, read_yaml
 from spectrakan.data.axes import stride_grid
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import decoding
+from spectrakan.data.decoding import decoding, require_regular
 from spectrakan.data.formats import climate, dimensions, native, netcdf, pdebench, plain
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.hdf5 import is_hdf5, open_hdf5
-from spectrakan.data.formats.mapping import DataMapping
+from spectrakan.data.formats.mapping import REMEDY, DataMapping
 from spectrakan.data.formats.mat import HEADER_5, HEADER_73, open_mat, open_mat73
 from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
 from spectrakan.data.formats.npz import MAGIC, open_npz
 from spectrakan.data.formats.torch_file import open_torch
 from spectrakan.data.formats.zarr import is_zarr, open_zarr
-from spectrakan.data.handles import released
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
+from spectrakan.data.source import released
 from spectrakan.errors import ConfigError, DataFormatError, ShapeError
 from spectrakan.fields import Array, Trajectories
 
@@ -36,7 +35,7 @@ LAYOUTS: tuple[tuple[Callable[[Container], bool], Callable[[Container], Trajecto
     (plain.recognises, plain.read),
     (dimensions.recognises, dimensions.read),
 )
-"""Layouts from the surest to the vaguest: whether a container has it, and how it is read."""
+"""Layouts from the most to the least specific: whether a container has it, and how it is read."""
 
 
 def load_dataset(
@@ -46,13 +45,15 @@ def load_dataset(
     stride_time: int = 1,
     stride_samples: int = 1,
     mapping: DataMapping | Mapping[str, Any] | Path | str | None = None,
+    allow_virtual: bool = False,
 ) -> Trajectories:
-    """Read a data set of any known format; what kind of file it is shows in its content, not in its name.
+    """Read a data set of any known format: HDF5, npz, netCDF, Zarr, .pt or .mat, known by content, not by name.
 
     Strides keep every n-th sample, frame and cell, beginning with the first. A `mapping` (settings, a
     dictionary, or a YAML file) says what the arrays of a foreign file mean and overrules its layout.
     Fields of more than `HELD_BYTES` after striding stay in the file as a `LazyArray`; smaller ones are read.
-    A file that is damaged, or that no rule fits, raises `DataFormatError`. All formats: docs/data_format.md.
+    A file that is damaged or unsafe, or that no layout fits, raises `DataFormatError`. HDF5 files that refer to
+    other files are refused; `allow_virtual` accepts virtual datasets whose sources lie in the same folder.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "waves.npz"
@@ -61,24 +62,26 @@ def load_dataset(
     (4, 3, 16, 1)
     """
     path = Path(path).absolute()
-    _check_strides(stride_space=stride_space, stride_time=stride_time, stride_samples=stride_samples)
-    chosen = _mapping(mapping)
-    with released(path):
+    for name, stride in (("space", stride_space), ("time", stride_time), ("samples", stride_samples)):
+        if stride < 1:
+            raise ConfigError(f"stride_{name} must be a whole number of at least 1, got {stride}")
+    chosen = mapped.as_mapping(mapping)
+    with released(path), decoding(path):
         try:
-            container = open_container(path)
+            container = open_container(path, allow_virtual=allow_virtual)
             found = _layout(container)(container) if chosen is None else mapped.read(container, chosen)
-            found = _stride(found, stride_samples, stride_time, stride_space)
+            found = strided(found, stride_samples, stride_time, stride_space)
         except ShapeError as problem:
             raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
-        inputs = None if found.inputs is None else _hold(found.inputs)
-        return replace(found, values=_hold(found.values), inputs=inputs)
+        return held(found, HELD_BYTES)
 
 
-def open_container(path: Path) -> Container:
+def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
     """The arrays of a file, by the kind that its first bytes show."""
     try:
         if is_zarr(path):
             return open_zarr(path)
+        require_regular(path)
         with path.open("rb") as file:
             head = file.read(32)
         hierarchical = is_hdf5(path)
@@ -87,7 +90,9 @@ def open_container(path: Path) -> Container:
     if not head:
         raise DataFormatError(f"'{path}' is empty")
     if hierarchical:
-        return open_mat73(path) if head.startswith(HEADER_73) else _open_hierarchical(path)
+        if head.startswith(HEADER_73):
+            return open_mat73(path, allow_virtual=allow_virtual)
+        return _open_hierarchical(path, allow_virtual=allow_virtual)
     if head.startswith(CLASSIC):
         return open_netcdf(path, classic=True)
     if head.startswith(HEADER_5):
@@ -95,28 +100,24 @@ def open_container(path: Path) -> Container:
     if head.startswith(MAGIC):
         return open_torch(path) if _is_torch_archive(path) else open_npz(path)
     if head.startswith(b"\x80") and path.suffix in {".pt", ".pth"}:
-        return open_torch(path)  # the format of torch before 1.6, a bare pickle read without running it
+        return open_torch(path)  # the format of torch before 1.6, a bare pickle that is read without running it
     raise DataFormatError(
         f"'{path}' begins with {head[:8]!r}, which is none of HDF5, npz, netCDF, .pt and .mat, "
         "and it is no Zarr folder"
     )
 
 
-def _open_hierarchical(path: Path) -> Container:
-    """HDF5 as such, or as netCDF-4 where it says to be or where axes have names."""
-    container = open_hdf5(path)
-    scales = any(_text(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values())
+def _open_hierarchical(path: Path, *, allow_virtual: bool) -> Container:
+    """Plain HDF5, or netCDF-4 where an attribute says so or where axes have names."""
+    container = open_hdf5(path, allow_virtual=allow_virtual)
+    scales = any(str(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values())
     if container.attribute("_NCProperties") is not None or scales:
-        return open_netcdf(path, classic=False)
+        return open_netcdf(path, faults=container.faults)
     return container
 
 
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
 def _is_torch_archive(path: Path) -> bool:
-    """Whether a zip file is torch's: its members lie in a folder, beside `data.pkl`; those of npz do not."""
+    """Whether a zip file is torch's: its members lie in a folder with `data.pkl`."""
     with decoding(path, kind="npz or .pt"), ZipFile(path) as archive:
         return any(name.endswith("/data.pkl") for name in archive.namelist())
 
@@ -127,46 +128,38 @@ def _layout(container: Container) -> Callable[[Container], Trajectories]:
             return read
     raise DataFormatError(
         f"'{container.path}' is {container.kind}, but its arrays have no known meaning: "
-        f"{container.describe()}; "
-        "say what they are by a mapping (docs/data_format.md)"
+        f"{container.describe()}; {REMEDY}"
     )
 
 
-def _mapping(mapping: DataMapping | Mapping[str, Any] | Path | str | None) -> DataMapping | None:
-    if mapping is None or isinstance(mapping, DataMapping):
-        return mapping
-    choices = mapping if isinstance(mapping, Mapping) else read_yaml(Path(mapping))
-    return build_settings(DataMapping, choices, where="mapping")
-
-
-def _check_strides(**strides: int) -> None:
-    for name, stride in strides.items():
-        if stride < 1:
-            raise ConfigError(f"{name} must be a whole number of at least 1, got {stride}")
-
-
-def _stride(found: Trajectories, samples: int, time: int, space: int) -> Trajectories:
+def strided(found: Trajectories, samples: int, time: int, space: int) -> Trajectories:
+    """Every n-th sample, frame and cell; arrays in a file stay unread."""
+    if samples == time == space == 1:
+        return found
     cells = (slice(None, None, space),) * len(found.grid.shape)
+
+    def cut(array: Array, time: int) -> Array:
+        key = (slice(None, None, samples), slice(None, None, time), *cells)
+        return array.narrow(*key) if isinstance(array, LazyArray) else array[key]
+
     return replace(
         found,
-        values=_narrow(found.values, slice(None, None, samples), slice(None, None, time), *cells),
-        inputs=None
-        if found.inputs is None
-        else _narrow(found.inputs, slice(None, None, samples), slice(None), *cells),
+        values=cut(found.values, time),
+        inputs=None if found.inputs is None else cut(found.inputs, 1),
         grid=stride_grid(found.grid, space),
         times=found.times[::time],
         params=None if found.params is None else found.params[::samples],
-        # Every n-th cell or frame is not what the solver gives on a coarser grid, and samples are numbered anew.
-        origin=found.origin if samples == time == space == 1 else {},
+        # Every n-th cell or frame differs from what the solver gives on a coarser grid, and samples are renumbered.
+        origin={},
     )
 
 
-def _narrow(array: Array, *slices: slice) -> Array:
-    return array.narrow(*slices) if isinstance(array, LazyArray) else array[slices]
+def held(found: Trajectories, most_bytes: float) -> Trajectories:
+    """The same with the fields that fit in so many bytes in memory, and larger ones as they are."""
 
+    def read(array: Array) -> Array:
+        fits = isinstance(array, LazyArray) and array.nbytes <= most_bytes
+        return np.asarray(array) if fits else array
 
-def _hold(array: Array) -> Array:
-    """A small array in memory, a large one as it is."""
-    if isinstance(array, LazyArray) and array.nbytes <= HELD_BYTES:
-        return np.asarray(array)
-    return array
+    inputs = None if found.inputs is None else read(found.inputs)
+    return replace(found, values=read(found.values), inputs=inputs)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
-from torch import Tensor
 
 from spectrakan.config import settings
 from spectrakan.data.windows import Windows
@@ -30,10 +29,8 @@ class LoaderSettings:
     rank: Annotated[int, Field(ge=0)] = 0
     """Number of this process."""
     world_size: Annotated[int, Field(ge=1)] = 1
-    """Number of processes that share the windows."""
-    remainder: Literal["drop", "keep"] = "drop"
-    """Windows beyond a multiple of world_size: `drop` gives every process equally many, so that none waits
-    for another (training); `keep` reads each window exactly once (evaluation)."""
+    """Number of processes that share the windows; windows beyond a multiple of it are left out of an epoch, so that
+    no process waits for another."""
     pin_memory: bool = False
     """Whether batches are put in page-locked memory, from which a GPU copies faster."""
 
@@ -50,41 +47,43 @@ class Loader:
     `state()` after a batch names the next one; `restore` continues there, bit for bit.
     """
 
-    def __init__(self, windows: Windows, choices: LoaderSettings | None = None) -> None:
+    def __init__(self, windows: Windows, config: LoaderSettings | None = None) -> None:
         self.windows = windows
-        self.choices = LoaderSettings() if choices is None else choices
+        self.config = LoaderSettings() if config is None else config
         self.epoch = 0
         self.batch = 0
         if self.num_batches == 0:
             raise ConfigError(
-                f"{len(windows)} windows give no batch to each of {self.choices.world_size} processes; "
+                f"{len(windows)} windows give no batch to each of {self.config.world_size} processes; "
                 "use more samples or fewer processes"
             )
 
     @property
     def num_batches(self) -> int:
-        """Batches of an epoch, the same for every process (one of `keep`'s last ones may be empty)."""
-        together = self.choices.batch_size * self.choices.world_size
-        return -(-self._used() // together)
+        """Batches of an epoch, the same for every process."""
+        return -(-(len(self.windows) // self.config.world_size) // self.config.batch_size)
 
     def __len__(self) -> int:
         return self.num_batches
 
     def __iter__(self) -> Iterator[Window]:
         order = self.order(self.epoch)
+        together = self.config.batch_size * self.config.world_size
         while self.batch < self.num_batches:
-            mine = self._share(order, self.batch)
+            piece = order[self.batch * together : (self.batch + 1) * together]
+            mine = np.array_split(piece, self.config.world_size)[self.config.rank]
             self.batch += 1
-            if len(mine):
-                yield self._pinned(self.windows.gather(mine.tolist()))
+            window = self.windows.gather(mine.tolist())
+            yield _pinned(window) if self.config.pin_memory else window
         self.epoch, self.batch = self.epoch + 1, 0
 
     def order(self, epoch: int) -> npt.NDArray[np.int64]:
         """Numbers of the windows of an epoch, for all processes together."""
-        if not self.choices.shuffle:
-            return np.arange(self._used())
-        shuffled = np.random.default_rng((self.choices.seed, epoch)).permutation(len(self.windows))
-        return shuffled[: self._used()]
+        total = len(self.windows)
+        numbers = np.arange(total)
+        if self.config.shuffle:
+            numbers = np.random.default_rng((self.config.seed, epoch)).permutation(total)
+        return numbers[: total - total % self.config.world_size]
 
     def state(self) -> dict[str, int]:
         """Where the loader stands, as plain numbers: the epoch, and its next batch."""
@@ -102,28 +101,7 @@ class Loader:
             )
         self.epoch, self.batch = epoch, batch
 
-    def _used(self) -> int:
-        """Windows of an epoch that are read by some process."""
-        total, processes = len(self.windows), self.choices.world_size
-        return total - total % processes if self.choices.remainder == "drop" else total
 
-    def _share(self, order: npt.NDArray[np.int64], batch: int) -> npt.NDArray[np.int64]:
-        """The piece of a global batch that this process takes; pieces differ in length by at most one."""
-        together = self.choices.batch_size * self.choices.world_size
-        piece = order[batch * together : (batch + 1) * together]
-        return np.array_split(piece, self.choices.world_size)[self.choices.rank]
-
-    def _pinned(self, window: Window) -> Window:
-        if not self.choices.pin_memory:
-            return window
-        return replace(
-            window,
-            inputs=window.inputs.pin_memory(),
-            targets=window.targets.pin_memory(),
-            params=_pin(window.params),
-            observed=_pin(window.observed),
-        )
-
-
-def _pin(tensor: Tensor | None) -> Tensor | None:
-    return None if tensor is None else tensor.pin_memory()
+def _pinned(window: Window) -> Window:
+    tensors = {name: getattr(window, name) for name in ("inputs", "targets", "params", "observed")}
+    return replace(window, **{name: tensor.pin_memory() for name, tensor in tensors.items() if tensor is not None})

@@ -1,164 +1,273 @@
-"""The whole road from a task or a file to what training needs: samples, split and units."""
+"""From a problem or a file to what training needs: trajectories, and the parts of their split."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
+import torch
 from pydantic import Field
 
-from spectrakan.config import settings
-from spectrakan.data.catalog import Task
-from spectrakan.data.catalog import task as task_named
-from spectrakan.data.climate import load_climate
-from spectrakan.data.generate import generate
-from spectrakan.data.lazy import LazyArray
-from spectrakan.data.load import load_dataset
-from spectrakan.data.normalize import Units, fit_units
-from spectrakan.data.progress import Progress
-from spectrakan.data.split import Split, SplitSettings, split_trajectories
-from spectrakan.data.survey import require_finite
+from spectrakan.config import Count, settings
+from spectrakan.data.generate import generate_lazily, in_memory
+from spectrakan.data.load import held, load_dataset, strided
+from spectrakan.data.problems import Problem, problem_named
+from spectrakan.data.regenerate import coarsen
+from spectrakan.data.split import PARTS, Split, SplitSettings, split_trajectories
+from spectrakan.data.survey import Progress, require_finite
 from spectrakan.data.windows import Starts, Windows, WindowSettings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Array, Trajectories
-
-Count = Annotated[int, Field(ge=1)]
+from spectrakan.fields import Boundary, OperatorSignature, Trajectories
 
 GENERATED_SAMPLES = 100
 """Samples that are made where neither a file nor a number is given."""
+NO_TEST = SplitSettings(train=0.9, validation=0.1, test=0.0)
+"""The split of training data whose test data lie elsewhere."""
 
 
 @settings
 class DataSettings:
-    """Where samples come from and how they are cut; what is not given is the task's."""
+    """Where samples come from and how they are cut; what is not given is the problem's."""
 
     path: str | None = None
-    """File to read; without it samples are generated (or, for climate2d, come with the package)."""
-    mapping: str | None = None
-    """YAML file that says what the arrays of a foreign file mean (docs/data_format.md)."""
+    """File to read; without it samples are generated, or come with the problem."""
+    mapping: dict[str, Any] | None = None
+    """What the arrays of a foreign file mean: fields, axes, coordinates (`spectrakan check --help`)."""
+    test_path: str | None = None
+    """File of test samples; the split of the other samples then has no test part."""
     num_samples: Count | None = None
     """Samples to generate, or how many of a file's to use, from the first on."""
+    test_samples: Annotated[int, Field(ge=0)] = 0
+    """Test samples that are generated apart, from `test_seed`; 0: the test part of the split."""
+    test_seed: Annotated[int, Field(ge=0)] = 1
+    """Seed of test samples that are generated apart."""
     resolution: Count | None = None
     """Cells per axis: generated so, or every n-th cell of a file's finer grid."""
+    solved_at: Count | None = None
+    """Cells per axis of the solver's grid, whose solution is averaged onto `resolution`; unset: the same."""
+    frames: Count | None = None
+    """Frames that are kept of each sample, from the first on."""
     stride_time: Count = 1
-    """Keep every n-th frame of a file."""
+    """Keep every n-th frame."""
+    fields: tuple[str, ...] = ()
+    """Fields that are kept; empty: all."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """Parameters of the equation for generated samples; a pair [low, high] is drawn for each sample."""
+    boundary: tuple[Boundary, ...] = ()
+    """What happens at the ends of each axis, where a file does not say; one word for each axis."""
     history: Count | None = None
     """Frames that the operator sees."""
     horizon: Count | None = None
     """Frames that are predicted and scored."""
+    strides: tuple[Count, ...] = (1,)
+    """Frames from one frame of a training window to the next; several need dt_input=true."""
+    dt_input: bool = False
+    """Whether the time step is one more parameter of the operator, called `dt`."""
     observed_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Share of the cells of each trajectory's targets that the loss sees; units still come from all cells."""
-    log_positive: bool = False
-    """Whether fields that cannot be zero or below are scaled by their logarithm."""
+    """Share of the cells of each trajectory's targets that the loss sees."""
     memory_gigabytes: Annotated[float, Field(ge=0.0)] = 4.0
-    """Fields of a file up to this size are held in memory; reading here and there from disk is far slower."""
+    """Fields of a file up to this size are held in memory; random access on disk is far slower."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of generation, split and observed cells."""
     split: SplitSettings | None = None
-    """Shares of training, validation, calibration and test."""
+    """Shares of training, validation, calibration and test, and how they are cut."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples of one part of a split."""
+
+    trajectories: Trajectories
+    samples: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Samples with their split and the units of the training part."""
+    """Trajectories with their split; parts may lie in trajectories of their own (a test file, a cut in time)."""
 
-    task: Task
-    choices: DataSettings
+    problem: Problem
+    config: DataSettings
     trajectories: Trajectories
     split: Split
-    units: Units
+    history: int
+    horizon: int
+    """Frames that are predicted and scored."""
+    parts: Mapping[str, Part]
+    dtype: torch.dtype = torch.float32
 
-    @property
-    def history(self) -> int:
-        """Frames that the operator sees."""
-        return self.choices.history or self.task.history
-
-    @property
-    def horizon(self) -> int:
-        """Frames that are predicted and scored: as asked, else the task's or as many as there are."""
-        left = 1 if self.trajectories.steady else len(self.trajectories.times) - self.history
-        return self.choices.horizon or min(self.task.horizon, left)
+    def part(self, name: str) -> Part:
+        """The part of that name; PDEBench's split chooses weights by its test part."""
+        if name == "validation" and self.split.validation_is_test:
+            name = "test"
+        return self.parts[name]
 
     def windows(self, part: str, horizon: int = 1, starts: Starts = "all") -> Windows:
-        """Windows of a part of the split; only those of the training part are observed in part."""
-        choices = WindowSettings(
+        """Windows of a part of the split; only training windows have several strides and hidden cells."""
+        training = part == "train"
+        config = WindowSettings(
             history=self.history,
             horizon=horizon,
+            strides=self.config.strides if training else (1,),
+            dt_input=self.config.dt_input,
             starts=starts,
-            observed_fraction=self.choices.observed_fraction if part == "train" else 1.0,
-            observed_seed=self.choices.seed,
+            observed_fraction=self.config.observed_fraction if training else 1.0,
+            observed_seed=self.config.seed,
         )
-        return Windows(self.trajectories, self.split.part(part), choices)
+        chosen = self.part(part)
+        return Windows(chosen.trajectories, chosen.samples, config, self.dtype)
+
+    def signature(self) -> OperatorSignature:
+        """What an operator on these data takes and gives."""
+        return self.windows("train", starts="first").signature()
 
 
-def prepare(task: str, choices: DataSettings | None = None, progress: Progress | None = None) -> Prepared:
-    """Obtain, check, split and measure the samples of a task; nothing is written."""
-    choices = DataSettings() if choices is None else choices
-    entry = task_named(task)
-    trajectories = obtain(entry, choices, progress)
-    require_finite(trajectories, choices.path or task)
-    split = split_trajectories(trajectories, choices.split or entry.split, choices.seed)
-    units = fit_units(trajectories, split.train, log_positive=choices.log_positive)
-    return Prepared(entry, choices, trajectories, split, units)
+def prepare(
+    problem: str | Problem,
+    config: DataSettings | None = None,
+    progress: Progress | None = None,
+    *,
+    data: Trajectories | None = None,
+    test_data: Trajectories | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Prepared:
+    """Obtain, check and split the samples of a problem; nothing is written.
+
+    `data` and `test_data` in memory take the place of what `config` names.
+    """
+    config = DataSettings() if config is None else config
+    entry = problem_named(problem) if isinstance(problem, str) else problem
+    storage = np.float64 if dtype == torch.float64 else np.float32
+    found = obtain(entry, config, progress, storage) if data is None else trimmed(data, config)
+    require_finite(found, config.path or entry.name)
+    tests = test_data if test_data is not None else obtain_test(entry, config, storage)
+    shares = config.split or (entry.split if tests is None else NO_TEST)
+    split = split_trajectories(found, shares, config.seed)
+    if tests is not None:
+        require_same_kind(found, tests)
+        require_finite(tests, config.test_path or f"{entry.name} (test)")
+    history = config.history or (1 if found.steady else entry.history)
+    horizon = _horizon(entry, config, found, split, history)
+    parts = {name: _part(name, found, split, history + horizon) for name in PARTS}
+    if tests is not None:
+        parts["test"] = Part(tests, tuple(range(tests.num_samples)))
+    return Prepared(entry, config, found, split, history, horizon, parts, dtype)
 
 
-def obtain(task: Task, choices: DataSettings, progress: Progress | None = None) -> Trajectories:
-    """The samples that the choices name: read from their file, or generated."""
-    if choices.path is None and task.equation is not None:
-        samples = choices.num_samples or GENERATED_SAMPLES
-        # Single precision, as batches are: half the memory of what the solver gives.
-        return generate(task.name, samples, choices.resolution, choices.seed, dtype=np.float32, progress=progress)
-    return _hold(find(task, choices), choices.memory_gigabytes)
+def obtain(
+    problem: Problem, config: DataSettings, progress: Progress | None = None, dtype: npt.DTypeLike = np.float32
+) -> Trajectories:
+    """The samples that the settings name: read from their file, or generated."""
+    if config.path is None and problem.equation is not None:
+        return _generated(problem, config, config.num_samples or GENERATED_SAMPLES, config.seed, dtype, progress)
+    return held(find(problem, config), 1e9 * config.memory_gigabytes)
 
 
-def find(task: Task, choices: DataSettings) -> Trajectories:
-    """The samples of a file as far as they are used, most of them unread."""
-    found = load_climate(choices.path) if task.equation is None else _read(task, choices)
-    if found.task not in {"", task.name}:
-        raise ConfigError(f"'{choices.path}' holds {found.task}, not {task.name}; name that task instead")
-    return _first(found, choices.num_samples)
+def obtain_test(problem: Problem, config: DataSettings, dtype: npt.DTypeLike = np.float32) -> Trajectories | None:
+    """Test samples that lie apart from the others, if the settings name any."""
+    if config.test_path is not None:
+        apart = replace(config, path=config.test_path, num_samples=None)
+        return held(find(problem, apart), 1e9 * config.memory_gigabytes)
+    if config.test_samples and config.path is None and problem.equation is not None:
+        return _generated(problem, config, config.test_samples, config.test_seed, dtype)
+    return None
 
 
-def _read(task: Task, choices: DataSettings) -> Trajectories:
-    path = Path(str(choices.path))
-    found = load_dataset(path, stride_time=choices.stride_time, mapping=choices.mapping)
-    if choices.resolution is None or set(found.grid.shape) == {choices.resolution}:
-        return found
-    strides = {size / choices.resolution for size in found.grid.shape}
-    if len(strides) != 1 or not (stride := strides.pop()).is_integer() or stride < 1:
+def find(problem: Problem | None, config: DataSettings) -> Trajectories:
+    """The samples of a file, or those that come with the problem, as far as they are used, most of them unread."""
+    if problem is not None and problem.held is not None and config.path is None:
+        return trimmed(problem.held, config)
+    if problem is not None and problem.load is not None and config.mapping is None:
+        return trimmed(problem.load(config.path), config)
+    if config.path is None:
+        name = "this problem" if problem is None else f"'{problem.name}'"
+        raise ConfigError(f"{name} has no solver and no data of its own; give data.path (--data FILE)")
+    found = load_dataset(config.path, mapping=config.mapping)
+    known = problem is not None and problem.equation is not None
+    if problem is not None and known and found.name not in {"", problem.name} and not config.mapping:
+        raise ConfigError(f"'{config.path}' holds {found.name}, not {problem.name}; name that problem instead")
+    if config.resolution is not None:
+        strides = {size / config.resolution for size in found.grid.shape}
+        if len(strides) != 1 or not (stride := strides.pop()).is_integer():
+            cells = " x ".join(str(size) for size in found.grid.shape)
+            raise ConfigError(
+                f"'{config.path}' has {cells} cells, of which every n-th gives no {config.resolution} per axis; "
+                "choose a resolution that divides them"
+            )
+        found = strided(found, 1, 1, int(stride))
+    return trimmed(found, replace(config, resolution=None))
+
+
+def trimmed(data: Trajectories, config: DataSettings) -> Trajectories:
+    """The samples, frames and fields of a set that the settings keep, with the boundary they name."""
+    if config.boundary:
+        data = replace(data, grid=replace(data.grid, boundary=config.boundary))
+    if config.num_samples is not None and config.num_samples > data.num_samples:
+        raise ConfigError(f"num_samples {config.num_samples} is more than the {data.num_samples} there are")
+    if config.num_samples is not None and config.num_samples < data.num_samples:
+        data = data.select(slice(config.num_samples))
+    if not data.steady and config.stride_time > 1:
+        data = data.every(config.stride_time)
+    if not data.steady and config.frames is not None and config.frames < len(data.times):
+        data = data.between(0, config.frames)
+    if config.fields and config.fields != tuple(spec.name for spec in data.fields):
+        data = data.only_fields(config.fields)
+    if config.resolution is not None and set(data.grid.shape) != {config.resolution}:
+        data = coarsen(data, config.resolution)
+    return data
+
+
+def require_same_kind(data: Trajectories, test: Trajectories) -> None:
+    """Refuse test samples of other fields, parameters or axes."""
+
+    def kind(found: Trajectories) -> tuple[Any, ...]:
+        names = [tuple(spec.name for spec in specs) for specs in (found.input_fields, found.fields)]
+        return (*names, found.param_names, len(found.grid.shape))
+
+    if kind(data) != kind(test):
+        raise ConfigError(f"test data differ in kind from the others: {test.summary} beside {data.summary}")
+
+
+def _generated(
+    problem: Problem,
+    config: DataSettings,
+    count: int,
+    seed: int,
+    dtype: npt.DTypeLike,
+    progress: Progress | None = None,
+) -> Trajectories:
+    """Solved samples, a few at a time, of which only the frames, fields and cells asked for are kept."""
+    frames = None if config.frames is None else (config.frames - 1) * config.stride_time + 1
+    cells = config.solved_at or config.resolution
+    lazy = generate_lazily(problem.name, count, cells, seed, frames=frames, params=config.params, progress=progress)
+    kept = replace(config, num_samples=None, resolution=config.resolution if config.solved_at else None)
+    return in_memory(lazy, lambda part: trimmed(part, kept), dtype)
+
+
+def _horizon(problem: Problem, config: DataSettings, data: Trajectories, split: Split, history: int) -> int:
+    """As asked, else the problem's as far as there are frames; a split in time leaves room for several windows."""
+    if data.steady:
+        return 1
+    if config.horizon or not split.frames:
+        return config.horizon or max(1, min(problem.horizon, len(data.times) - history))
+    shortest = min(stop - start for start, stop in split.frames.values())
+    return max(1, min(2 * history, problem.horizon, shortest - history))
+
+
+def _part(name: str, data: Trajectories, split: Split, length: int) -> Part:
+    """One part; of a split in time its frames, cut into windows one behind the other unless it is for training."""
+    samples = split.part(name)
+    if name not in split.frames:
+        return Part(data, samples)
+    start, stop = split.frames[name]
+    if name == "train":
+        return Part(data.between(start, stop), samples)
+    if stop - start < length:
         raise ConfigError(
-            f"'{path}' has {' x '.join(str(size) for size in found.grid.shape)} cells, of which every n-th "
-            f"gives no {choices.resolution} per axis; choose a resolution that divides them"
+            f"the part '{name}' has {stop - start} frames, history and horizon take {length}; lower data.horizon, or "
+            "give the part a larger share"
         )
-    return load_dataset(path, stride_time=choices.stride_time, stride_space=int(stride), mapping=choices.mapping)
-
-
-def _first(trajectories: Trajectories, count: int | None) -> Trajectories:
-    """The first samples of a set, unread where they are in a file."""
-    if count is None or count == trajectories.num_samples:
-        return trajectories
-    if count > trajectories.num_samples:
-        raise ConfigError(f"num_samples {count} is more than the {trajectories.num_samples} of the file")
-
-    def cut(array: Array) -> Array:
-        return array.narrow(slice(count)) if isinstance(array, LazyArray) else np.asarray(array[:count])
-
-    return replace(
-        trajectories,
-        values=cut(trajectories.values),
-        inputs=None if trajectories.inputs is None else cut(trajectories.inputs),
-        params=None if trajectories.params is None else trajectories.params[:count],
-    )
-
-
-def _hold(trajectories: Trajectories, gigabytes: float) -> Trajectories:
-    """Read fields into memory where they fit."""
-
-    def read(array: Array) -> Array:
-        fits = isinstance(array, LazyArray) and array.nbytes <= gigabytes * 1e9
-        return np.asarray(array) if fits else array
-
-    inputs = None if trajectories.inputs is None else read(trajectories.inputs)
-    return replace(trajectories, values=read(trajectories.values), inputs=inputs)
+    cut = data.between(start, stop).windows_in_time(length)
+    return Part(cut, tuple(range(cut.num_samples)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from spectrakan.data.progress import Progress
+from spectrakan.data.survey import Progress
 from spectrakan.errors import SpectraKANError
 from spectrakan.pde.equation import Equation
 
@@ -45,10 +44,9 @@ class Recipe:
         if self.varied is None:
             solved = self.equation.solve(initial, self.times, self.parameters)
         else:
-            parts = zip(initial[:, None], samples, strict=True)
-            solved = torch.cat(
-                [self.equation.solve(part, self.times, self.parameters_of(sample)) for part, sample in parts]
-            )
+            values = torch.from_numpy(self.varied[samples.start : samples.stop])
+            own = dict(zip(self.varied_names, values.unbind(1), strict=True))
+            solved = self.equation.solve_varied(initial, self.times, self.parameters, own)
         if not bool(solved.isfinite().all()):
             broken = samples[int((~solved.isfinite()).flatten(1).any(1).nonzero()[0])]
             raise SpectraKANError(
@@ -59,7 +57,9 @@ class Recipe:
 
     def _draw_block(self, number: int, size: int) -> Tensor:
         """Samples that a family draws together, mostly one, from their own stream of random numbers."""
-        generator = torch.Generator().manual_seed(_seed(self.seed, number))
+        # One seed from two numbers, so that streams of different sets do not overlap.
+        state = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)
+        generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
         return self.equation.sample(size, self.resolution, self.parameters_of(number * size), generator)
 
     def parameters_of(self, sample: int) -> Any:
@@ -79,10 +79,11 @@ class RecipeArray:
     """
 
     def __init__(
-        self, make: Callable[[range], Tensor], shape: tuple[int, ...], progress: Progress | None = None
+        self, recipe: Recipe, shape: tuple[int, ...], *, inputs: bool = False, progress: Progress | None = None
     ) -> None:
-        self._make = make
+        self.recipe = recipe
         self._shape = shape
+        self._inputs = inputs
         self._progress = progress
 
     @property
@@ -107,18 +108,13 @@ class RecipeArray:
         return np.stack([self[(sample, *rest)] for sample in chosen])
 
     def _part(self, samples: range, key: tuple[Any, ...]) -> npt.NDArray[np.float64]:
-        made: npt.NDArray[np.float64] = self._make(samples).numpy()[key]
+        made = self.recipe.draw(samples)[:, None] if self._inputs else self.recipe.solve(samples)
         if self._progress is not None:
             self._progress(samples.stop, self._shape[0])
-        return made
+        return np.asarray(made.numpy()[key])
 
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("samples are made when they are read, so they cannot be had without a copy")
         whole = self[:]
         return whole if dtype is None else whole.astype(dtype)
-
-
-def _seed(seed: int, number: int) -> int:
-    """One seed from two numbers, so that streams of different sets do not overlap."""
-    return int(np.random.SeedSequence((seed, number)).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,16 +1,18 @@
-"""The samples of a generated set once more: the same functions, solved on another grid or for longer."""
+"""The samples of a set on another grid or for longer: solved anew where they were generated, else averaged."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
-from spectrakan.data.generate import generate_lazily, recipe_for
-from spectrakan.data.progress import Progress
-from spectrakan.data.recipe import Recipe
+from spectrakan.data.generate import generate_lazily
+from spectrakan.data.recipe import Recipe, RecipeArray
+from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Trajectories
+from spectrakan.fields import Array, Grid, Trajectories
+from spectrakan.numerics.resample import overlap_matrix
 
 SAMENESS = 1e-3
 """Largest difference from what is stored, over the range of the stored field; single precision stays far below."""
@@ -33,37 +35,21 @@ def regenerate(
     >>> regenerate(coarse, resolution=16).values.shape
     (2, 1, 16, 16, 1)
     """
-    seed, params = _origin(trajectories)
     require_same(trajectories)
-    return generate_lazily(
-        trajectories.task,
-        trajectories.num_samples,
-        shape_at(trajectories, resolution),
-        seed,
-        frames=_frames(trajectories, frames),
-        params=params,
-        progress=progress,
-    )
+    return _solved_anew(trajectories, resolution, frames, progress)
 
 
 def recipe_of(trajectories: Trajectories, resolution: int | None = None) -> Recipe:
     """What the samples were made from, on their own grid or another."""
-    seed, params = _origin(trajectories)
-    cells, frames = shape_at(trajectories, resolution), _frames(trajectories, None)
-    return recipe_for(trajectories.task, trajectories.num_samples, cells, seed, frames=frames, params=params)
+    return cast(RecipeArray, _solved_anew(trajectories, resolution).values).recipe
 
 
-def shape_at(trajectories: Trajectories, resolution: int | None) -> tuple[int, ...]:
-    """Cells along each axis when the longest has `resolution` and the others keep their proportion."""
-    own = trajectories.grid.shape
-    return own if resolution is None else tuple(round(size * resolution / max(own)) for size in own)
-
-
-def _frames(trajectories: Trajectories, frames: int | None) -> int | None:
-    return None if trajectories.steady else frames or len(trajectories.times)
-
-
-def _origin(trajectories: Trajectories) -> tuple[int, dict[str, Any]]:
+def _solved_anew(
+    trajectories: Trajectories,
+    resolution: int | None = None,
+    frames: int | None = None,
+    progress: Progress | None = None,
+) -> Trajectories:
     seed, params = trajectories.origin.get("seed"), trajectories.origin.get("params", {})
     if not isinstance(seed, int) or not isinstance(params, dict):
         raise ConfigError(
@@ -71,7 +57,21 @@ def _origin(trajectories: Trajectories) -> tuple[int, dict[str, Any]]:
             "`generate`, or were strided or averaged since; make sets with `spectrakan generate TASK --resolution R "
             "--frames N` and evaluate on those"
         )
-    return seed, params
+    return generate_lazily(
+        trajectories.name,
+        trajectories.num_samples,
+        _shape_at(trajectories, resolution),
+        seed,
+        frames=None if trajectories.steady else frames or len(trajectories.times),
+        params=params,
+        progress=progress,
+    )
+
+
+def _shape_at(trajectories: Trajectories, resolution: int | None) -> tuple[int, ...]:
+    """Cells along each axis when the longest has `resolution` and the others keep their proportion."""
+    own = trajectories.grid.shape
+    return own if resolution is None else tuple(round(size * resolution / max(own)) for size in own)
 
 
 def require_same(trajectories: Trajectories) -> None:
@@ -83,6 +83,42 @@ def require_same(trajectories: Trajectories) -> None:
     scale = float(np.ptp(stored)) or 1.0
     if not alike or float(np.abs(made - stored).max()) > SAMENESS * scale:
         raise ConfigError(
-            f"the stored samples of {trajectories.task} are not what their seed and parameters give: they were "
+            f"the stored samples of {trajectories.name} are not what their seed and parameters give: they were "
             "changed, or made by another version of the solver; generate them anew"
         )
+
+
+def brought_to(trajectories: Trajectories, resolution: int | None) -> tuple[Trajectories, str]:
+    """The samples on `resolution` cells along the longest axis, and how they got there."""
+    if resolution is None or resolution == max(trajectories.grid.shape):
+        return trajectories, "given"
+    if trajectories.origin:
+        return regenerate(trajectories, resolution=resolution), "solved"
+    return coarsen(trajectories, resolution), "averaged"
+
+
+def coarsen(trajectories: Trajectories, resolution: int) -> Trajectories:
+    """Fields averaged onto `resolution` equal cells per axis (the longest one, others in proportion)."""
+    old = trajectories.grid
+    shape = _shape_at(trajectories, resolution)
+    if shape == old.shape:
+        return trajectories
+    if resolution > max(old.shape) or min(shape) < 1:
+        raise ConfigError(
+            f"the data have {' x '.join(map(str, old.shape))} cells and cannot be brought to {resolution}: "
+            "averages exist on coarser grids only, and these samples do not say how they were generated; evaluate on "
+            f"a set solved there (`spectrakan generate TASK --resolution {resolution}`)"
+        )
+    if not old.is_uniform():
+        raise ConfigError("only fields on equal cells can be brought to another resolution")
+    new = Grid.uniform(shape, old.bounds, old.boundary)
+    maps = [overlap_matrix(fine, coarse).numpy() for fine, coarse in zip(old.edges, new.edges, strict=True)]
+
+    def average(array: Array) -> Array:
+        values = np.asarray(array)
+        for axis, matrix in enumerate(maps, start=2):
+            values = np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
+        return np.ascontiguousarray(values.astype(array.dtype))
+
+    inputs = None if trajectories.inputs is None else average(trajectories.inputs)
+    return replace(trajectories, values=average(trajectories.values), inputs=inputs, grid=new, origin={})

@@ -1,8 +1,15 @@
-"""Stored arrays that are read block by block, in the order of axes in which they were stored."""
+"""Stored arrays that are read block by block, in the order of axes in which they were stored.
+
+Sources hold names, never open files, so that they can be pickled; open files are kept in a table per process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -18,7 +25,7 @@ Block = tuple[slice, ...]
 
 @runtime_checkable
 class Source(Protocol):
-    """An array in a file (or in memory). It can be pickled: it holds names, never open files."""
+    """An array in a file, or a NumPy array where a format cannot be read in parts."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -30,30 +37,9 @@ class Source(Protocol):
         """Type of the stored numbers."""
         ...
 
-    def read(self, block: Block) -> npt.NDArray[Any]:
+    def __getitem__(self, block: Block, /) -> npt.NDArray[Any]:
         """The numbers of a block, with all axes kept."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class HeldSource:
-    """An array that is in memory already, because its format cannot be read in parts."""
-
-    array: npt.NDArray[Any]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return tuple(self.array.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers."""
-        return self.array.dtype
-
-    def read(self, block: Block) -> npt.NDArray[Any]:
-        """A view of a block."""
-        return np.asarray(self.array[block])
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +58,14 @@ class GroupedSource:
         """Type of the numbers of all members."""
         return np.result_type(*{member.dtype for member in self.members})
 
-    def read(self, block: Block) -> npt.NDArray[Any]:
-        """A block, of which only the named members are opened."""
-        chosen = self.members[block[0]]
-        if not chosen:
-            return np.empty((0, *(_length(part, n) for part, n in zip(block[1:], self.shape[1:], strict=True))))
-        return np.stack([member.read(block[1:]) for member in chosen])
+    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
+        """A block that is not empty, of which only the named members are opened."""
+        return np.stack([member[block[1:]] for member in self.members[block[0]]])
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What tells whether a file is still the one that was opened: its identity, size and time of change."""
+    """Identity, size and time of change of a file, to detect that it was replaced after it was opened."""
 
     inode: int
     size: int
@@ -107,16 +90,50 @@ class Stamp:
 
 def read_whole(source: Source) -> npt.NDArray[Any]:
     """All numbers of a source."""
-    return source.read(tuple(slice(0, size, 1) for size in source.shape))
+    return np.asarray(source[tuple(slice(0, size, 1) for size in source.shape)])
 
 
 def size_in_bytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
-    """Memory that an array takes when it is held; exact for any size, for Python's integers do not wrap."""
-    count = 1
-    for size in shape:
-        count *= int(size)
-    return count * dtype.itemsize
+    """Memory that an array takes when it is held; exact for any size, because Python's integers do not wrap."""
+    return math.prod(map(int, shape)) * dtype.itemsize
 
 
-def _length(part: slice, size: int) -> int:
-    return len(range(*part.indices(size)))
+MOST_OPEN = 16
+"""Files kept open at a time; the one used longest ago is closed first."""
+
+_open: OrderedDict[tuple[int, str, Stamp], tuple[str, Any]] = OrderedDict()
+
+
+def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
+    """The handle that `opener` gives for a path, from this process's own table.
+
+    The process id is part of the key: a handle inherited by `fork` shares its library's state with the parent
+    and must not be used. A file that is no longer the one of the stamp is refused.
+    """
+    kind = f"{opener.__module__}.{opener.__qualname__}"
+    key = (os.getpid(), str(path), stamp)
+    if key in _open and _open[key][0] == kind:
+        _open.move_to_end(key)
+        return _open[key][1]
+    stamp.check(path)
+    if key in _open:
+        _open.pop(key)[1].close()
+    handle = opener(path)
+    _open[key] = (kind, handle)
+    while len(_open) > MOST_OPEN:
+        (owner, _, _), (_, oldest) = _open.popitem(last=False)
+        if owner == os.getpid():
+            oldest.close()
+    return handle
+
+
+@contextmanager
+def released(path: Path) -> Iterator[None]:
+    """Close what the block opened of a path and what was not open before; arrays open it again when read."""
+    before = set(_open)
+    try:
+        yield
+    finally:
+        for key in [key for key in _open if key not in before and key[:2] == (os.getpid(), str(path))]:
+            _, handle = _open.pop(key)
+            handle.close()

@@ -1,26 +1,32 @@
-"""Which trajectories train a model, choose it, calibrate it and test it.
+"""Which data train a model, choose it, calibrate it and test it.
 
-Whole trajectories go to one part, and so do all exact copies of a trajectory: otherwise a test measures
-memory. Sets whose samples follow each other in time are cut in time order with a gap between the parts.
+by="trajectory"     whole trajectories go to one part at random, and so do all exact copies of a trajectory: otherwise
+                    a test measures memory
+by="sample_order"   samples are successive instants (days of weather): parts follow each other, with a gap
+by="time"           every trajectory is cut in time, first the training part, then the others, with a gap of frames:
+                    for one long simulation or a reanalysis
+by="pdebench_..."   PDEBench's split: the first or the last tenth of the stored samples is the test and also chooses
+                    the weights, the rest trains, and copies may stand on both sides; to repeat its numbers only
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from spectrakan.config import as_mapping, build_settings, settings
-from spectrakan.data.duplicates import duplicate_groups
-from spectrakan.data.progress import Progress
+from spectrakan.data.survey import duplicate_groups
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Index = Annotated[int, Field(ge=0)]
 
+SplitKind = Literal["trajectory", "sample_order", "time", "pdebench_first", "pdebench_last"]
 PARTS = ("train", "validation", "calibration", "test")
 """The parts in the order in which time runs through them."""
 
@@ -37,13 +43,10 @@ class SplitSettings:
     """Share that is looked at once, at the end."""
     calibration: Fraction = 0.0
     """Share for the width of prediction bands."""
-    time_ordered: bool = False
-    """Whether samples are successive instants, so that a random split would leak from neighbours."""
+    by: SplitKind = "trajectory"
+    """What is dealt out: whole trajectories, samples in their order, frames in time, or as PDEBench does it."""
     gap: Index = 0
-    """Samples left out between two parts of a time-ordered split."""
-    pdebench: Literal["none", "first", "last"] = "none"
-    """PDEBench's split in place of all shares: the first or the last tenth of the stored samples is the test and
-    also chooses the weights, the rest trains, and copies may stand on both sides. To repeat its numbers only."""
+    """Samples (by="sample_order") or frames (by="time") left out between two parts."""
 
     def __post_init__(self) -> None:
         total = sum(self.fractions)
@@ -52,11 +55,9 @@ class SplitSettings:
                 f"train, validation, calibration and test must sum to 1, got {self.fractions}, sum {total:g}"
             )
         if self.train == 0.0:
-            raise ConfigError("train must be above 0, for nothing can be learned from no sample")
-        if self.gap and not self.time_ordered:
-            raise ConfigError(f"gap={self.gap} means nothing unless time_ordered is true")
-        if self.pdebench != "none" and self.time_ordered:
-            raise ConfigError(f"pdebench='{self.pdebench}' is a split of its own; it cannot be time_ordered too")
+            raise ConfigError("train must be above 0: nothing can be learned from no sample")
+        if self.gap and self.by not in ("sample_order", "time"):
+            raise ConfigError(f"gap={self.gap} needs by=sample_order or by=time, got by={self.by}")
 
     @property
     def fractions(self) -> tuple[float, ...]:
@@ -84,12 +85,14 @@ class Split:
     """Samples in a gap, or copies of a sample of a later part in a time-ordered set."""
     validation_is_test: bool = False
     """Whether the test samples also choose the weights, as in PDEBench; `validation` is then empty."""
+    frames: dict[str, tuple[Index, Index]] = field(default_factory=dict)
+    """Frames `[start, stop)` of each part of a split in time; empty otherwise. Parts then share their samples."""
 
     def __post_init__(self) -> None:
         if self.validation_is_test and self.validation:
             raise ConfigError("a split whose test samples choose the weights has no validation samples of its own")
         members = [index for part in (*PARTS, "unused") for index in getattr(self, part)]
-        if len(set(members)) != len(members):
+        if not self.frames and len(set(members)) != len(members):
             raise ConfigError("a sample stands in two parts of the split; each index may be given once")
 
     def part(self, name: str) -> tuple[int, ...]:
@@ -109,38 +112,60 @@ class Split:
         return build_settings(cls, document, where="split")
 
 
-def split_trajectories(
-    trajectories: Trajectories,
-    choices: SplitSettings | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Split:
-    """Split a set by trajectory; the same set, choices and seed give the same split.
+def split_trajectories(trajectories: Trajectories, config: SplitSettings | None = None, seed: int = 0) -> Split:
+    """Split a set by trajectory; the same set, config and seed give the same split.
 
     Shares are met as closely as whole groups of copies allow; a part with a positive share is never empty.
     """
-    choices = SplitSettings() if choices is None else choices
-    if choices.pdebench != "none":
-        return _as_pdebench(trajectories.num_samples, choices.pdebench)
-    return split_groups(duplicate_groups(trajectories, progress), choices, seed)
+    config = SplitSettings() if config is None else config
+    if config.by in ("pdebench_first", "pdebench_last"):
+        return _as_pdebench(trajectories.num_samples, first=config.by == "pdebench_first")
+    if config.by == "time":
+        if trajectories.steady:
+            raise ConfigError("split.by=time cuts trajectories in time; these samples are steady")
+        return split_frames(trajectories.num_samples, len(trajectories.times), config)
+    return split_groups(duplicate_groups(trajectories), config, seed)
 
 
-def split_groups(groups: Sequence[Sequence[int]], choices: SplitSettings, seed: int = 0) -> Split:
+def split_frames(num_samples: int, num_frames: int, config: SplitSettings) -> Split:
+    """Cut the frames of every trajectory into successive parts with `gap` frames between them.
+
+    >>> split_frames(1, 100, SplitSettings(by="time", gap=5, train=0.5, validation=0.25, test=0.25)).frames
+    {'train': (0, 45), 'validation': (50, 73), 'test': (78, 100)}
+    """
+    kept = [name for name, share in zip(PARTS, config.fractions, strict=True) if share > 0]
+    targets = _targets(num_frames - config.gap * (len(kept) - 1), config.fractions)
+    if min(target for target, share in zip(targets, config.fractions, strict=True) if share) < 2:
+        raise ConfigError(
+            f"{num_frames} frames are too few for {len(kept)} parts of at least 2 frames with gaps of {config.gap}"
+        )
+    frames: dict[str, tuple[int, int]] = {}
+    begin = 0
+    for name, target in zip(PARTS, targets, strict=True):
+        if target:
+            frames[name] = (begin, begin + target)
+            begin += target + config.gap
+    everyone = tuple(range(num_samples))
+    train, validation, calibration, test = (everyone if name in frames else () for name in PARTS)
+    return Split(train=train, validation=validation, calibration=calibration, test=test, frames=frames)
+
+
+def split_groups(groups: Sequence[Sequence[int]], config: SplitSettings, seed: int = 0) -> Split:
     """Split samples of which each group of copies must stay together."""
-    wanted = sum(share > 0 for share in choices.fractions)
+    wanted = sum(share > 0 for share in config.fractions)
     if len(groups) < wanted:
         raise ConfigError(
             f"{len(groups)} distinct trajectories cannot fill {wanted} parts; "
             "give more samples or set the share of a part to 0"
         )
-    if choices.time_ordered:
-        return _in_time_order(groups, choices)
-    return _at_random(groups, choices, seed)
+    if config.by == "sample_order":
+        return _in_time_order(groups, config)
+    return _at_random(groups, config, seed)
 
 
-def _at_random(groups: Sequence[Sequence[int]], choices: SplitSettings, seed: int) -> Split:
+def _at_random(groups: Sequence[Sequence[int]], config: SplitSettings, seed: int) -> Split:
     """Deal the groups in random order, each to the part that lacks most of its target."""
-    targets = _targets(sum(len(group) for group in groups), choices.fractions)
+    targets = _targets(sum(len(group) for group in groups), config.fractions)
     parts: list[list[int]] = [[] for _ in PARTS]
     order = np.random.default_rng(seed).permutation(len(groups))
     for position, chosen in enumerate(order):
@@ -155,14 +180,14 @@ def _at_random(groups: Sequence[Sequence[int]], choices: SplitSettings, seed: in
     return Split(train=train, validation=validation, calibration=calibration, test=test)
 
 
-def _in_time_order(groups: Sequence[Sequence[int]], choices: SplitSettings) -> Split:
+def _in_time_order(groups: Sequence[Sequence[int]], config: SplitSettings) -> Split:
     """Cut the stored order into parts; a copy of a later part's sample is dropped from the earlier one."""
     total = sum(len(group) for group in groups)
-    kept = [share for share in choices.fractions if share > 0]
-    targets = _targets(total - choices.gap * (len(kept) - 1), choices.fractions)
-    if min((target for target, share in zip(targets, choices.fractions, strict=True) if share), default=0) < 1:
+    kept = [share for share in config.fractions if share > 0]
+    targets = _targets(total - config.gap * (len(kept) - 1), config.fractions)
+    if min((target for target, share in zip(targets, config.fractions, strict=True) if share), default=0) < 1:
         raise ConfigError(
-            f"{total} samples are too few for {len(kept)} parts with gaps of {choices.gap}; lower the gap"
+            f"{total} samples are too few for {len(kept)} parts with gaps of {config.gap}; lower the gap"
         )
     copies = {index: max(group) for group in groups for index in group}
     parts: dict[str, tuple[int, ...]] = {}
@@ -171,7 +196,7 @@ def _in_time_order(groups: Sequence[Sequence[int]], choices: SplitSettings) -> S
         end = begin + target
         # A sample that comes again after this part would be known before its test.
         parts[name] = tuple(index for index in range(begin, end) if copies[index] < end)
-        begin = end + choices.gap if target else begin
+        begin = end + config.gap if target else begin
     if empty := [name for name, target in zip(PARTS, targets, strict=True) if target and not parts[name]]:
         raise ConfigError(f"every sample of the part '{empty[0]}' comes again later, so nothing is left of it")
     used = {index for part in parts.values() for index in part}
@@ -180,14 +205,14 @@ def _in_time_order(groups: Sequence[Sequence[int]], choices: SplitSettings) -> S
     return Split(train=train, validation=validation, calibration=calibration, test=test, unused=unused)
 
 
-def _as_pdebench(total: int, end: Literal["first", "last"]) -> Split:
+def _as_pdebench(total: int, *, first: bool) -> Split:
     """A tenth of the stored samples, from one end, for test and choice of weights; the rest for training."""
     tenth = total // 10
     if tenth < 1:
         raise ConfigError(f"PDEBench's split takes a tenth of the samples for the test: give 10 or more, got {total}")
-    cut = tenth if end == "first" else total - tenth
+    cut = tenth if first else total - tenth
     before, after = tuple(range(cut)), tuple(range(cut, total))
-    test, train = (before, after) if end == "first" else (after, before)
+    test, train = (before, after) if first else (after, before)
     return Split(train=train, test=test, validation_is_test=True)
 
 

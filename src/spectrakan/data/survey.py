@@ -1,26 +1,30 @@
-"""One pass over stored fields: their ranges, and where numbers are not numbers."""
+"""Passes over stored fields: their ranges, the positions of NaN and infinities, and equal trajectories."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.progress import Progress
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import Array, FieldSpec, Trajectories
 
-PLACES_KEPT = 10
-"""Places of bad numbers that are listed; all of them are counted."""
+Progress = Callable[[int, int], None]
+"""Called with (done, total) whenever a piece of long work is done; both count samples, or bytes in a download."""
+
+LISTED = 10
+"""Bad numbers (NaN, infinities) that are listed with their position; all of them are counted."""
 BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a NaN or an infinity stands."""
+class BadNumber:
+    """Position of a NaN or an infinity."""
 
     array: str
     sample: int
@@ -31,13 +35,13 @@ class Place:
 
     def __str__(self) -> str:
         cell = ", ".join(str(index) for index in self.cell)
-        place = f"sample {self.sample}, frame {self.frame}, cell ({cell}), {self.field}"
-        return f"{self.value} in {self.array}: {place}"
+        where = f"sample {self.sample}, frame {self.frame}, cell ({cell}), {self.field}"
+        return f"{self.value} in {self.array}: {where}"
 
 
 @dataclass(frozen=True)
 class FieldRange:
-    """What the finite numbers of a field are like; all None where there is none."""
+    """Range and mean of the finite numbers of a field; all None where there are none."""
 
     array: str
     field: FieldSpec
@@ -46,86 +50,96 @@ class FieldRange:
     mean: float | None
     bad_count: int
 
-    @property
-    def constant(self) -> bool:
-        """Whether the field has one value everywhere."""
-        return self.minimum is not None and self.minimum == self.maximum
 
-
-@dataclass(frozen=True)
-class Survey:
-    """Ranges of all fields of one array, and the first bad numbers in stored order."""
-
-    ranges: tuple[FieldRange, ...]
-    places: tuple[Place, ...]
-
-
-def survey(name: str, values: Array, fields: Sequence[FieldSpec], progress: Progress | None = None) -> Survey:
-    """Read `values` `(samples, time, *space, channel)` once, a few samples at a time."""
-    tallies = [_Tally() for _ in fields]
-    places: list[Place] = []
-    step = max(1, BLOCK_VALUES // max(1, int(np.prod(values.shape[1:]))))
-    total = int(values.shape[0])
-    for begin in range(0, total, step):
-        block = np.asarray(values[begin : begin + step])
-        for channel, tally in enumerate(tallies):
-            tally.add(block[..., channel])
-        if len(places) < PLACES_KEPT:
-            places += _places(name, block, begin, fields)[: PLACES_KEPT - len(places)]
-        if progress is not None:
-            progress(min(begin + step, total), total)
-    ranges = (tally.summary(name, field) for tally, field in zip(tallies, fields, strict=True))
-    return Survey(tuple(ranges), tuple(places))
+def survey(
+    trajectories: Trajectories, progress: Progress | None = None
+) -> tuple[tuple[FieldRange, ...], tuple[BadNumber, ...]]:
+    """Ranges of all fields, inputs and parameters, and the first bad numbers; a set is read once, in pieces."""
+    ranges: list[FieldRange] = []
+    bad: list[BadNumber] = []
+    for name, values, fields in _arrays(trajectories):
+        low, high = np.full(len(fields), np.inf), np.full(len(fields), -np.inf)
+        total, finite = np.zeros(len(fields)), np.zeros(len(fields), dtype=np.int64)
+        samples = int(values.shape[0])
+        for begin, block in _blocks(values):
+            numbers = block.reshape(-1, len(fields)).astype(np.float64)
+            kept = np.isfinite(numbers)
+            low = np.minimum(low, numbers.min(axis=0, where=kept, initial=np.inf))
+            high = np.maximum(high, numbers.max(axis=0, where=kept, initial=-np.inf))
+            total, finite = total + numbers.sum(axis=0, where=kept), finite + kept.sum(axis=0)
+            bad += _bad_numbers(name, block, begin, fields)
+            if progress is not None and name == "values":
+                progress(begin + len(block), samples)
+        count = int(np.prod(values.shape[:-1]))
+        numbers_of = zip(fields, low.tolist(), high.tolist(), total.tolist(), finite.tolist(), strict=True)
+        for field, least, most, added, number in numbers_of:
+            known = (least, most, added / number) if number else (None, None, None)
+            ranges.append(FieldRange(name, field, known[0], known[1], known[2], count - number))
+    return tuple(ranges), tuple(bad[:LISTED])
 
 
 def require_finite(trajectories: Trajectories, source: str) -> None:
-    """Refuse a set with a NaN or an infinity, saying where the first one is."""
-    arrays = [("values", trajectories.values, trajectories.fields)]
-    if trajectories.inputs is not None:
-        arrays.append(("inputs", trajectories.inputs, trajectories.input_fields))
-    for name, values, fields in arrays:
-        step = max(1, BLOCK_VALUES // max(1, int(np.prod(values.shape[1:]))))
-        for begin in range(0, int(values.shape[0]), step):
-            if places := _places(name, np.asarray(values[begin : begin + step]), begin, fields):
+    """Refuse a set with a NaN or an infinity in fields or parameters; the error names the first one."""
+    for name, values, fields in _arrays(trajectories):
+        for begin, block in _blocks(values):
+            if bad := _bad_numbers(name, block, begin, fields):
                 raise DataFormatError(
-                    f"'{source}' holds numbers that are none, the first is {places[0]}; `spectrakan check` lists more"
+                    f"'{source}' holds NaN or infinite numbers, the first is {bad[0]}; `spectrakan check` lists more"
                 )
 
 
-class _Tally:
-    """Running extremes, sum and counts of one channel."""
+def duplicate_groups(trajectories: Trajectories) -> tuple[tuple[int, ...], ...]:
+    """All samples, in groups of equal inputs, values and parameters; a unique sample is a group of one.
 
-    def __init__(self) -> None:
-        self.minimum, self.maximum = np.inf, -np.inf
-        self.total = 0.0
-        self.finite = self.bad = 0
-
-    def add(self, values: npt.NDArray[Any]) -> None:
-        finite = np.isfinite(values)
-        kept = values if finite.all() else values[finite]
-        self.bad += values.size - kept.size
-        if kept.size:
-            self.minimum = min(self.minimum, float(kept.min()))
-            self.maximum = max(self.maximum, float(kept.max()))
-            self.total += float(kept.sum(dtype=np.float64))
-            self.finite += kept.size
-
-    def summary(self, array: str, field: FieldSpec) -> FieldRange:
-        if not self.finite:
-            return FieldRange(array, field, None, None, None, self.bad)
-        return FieldRange(array, field, self.minimum, self.maximum, self.total / self.finite, self.bad)
+    Groups are in order of their first member. Two passes keep a large file cheap: the first compares what a
+    trajectory starts from (its input or first frame, and its parameters), and only samples that agree there are
+    read whole.
+    """
+    source = trajectories.values if trajectories.inputs is None else trajectories.inputs
+    starts: dict[Hashable, list[int]] = defaultdict(list)
+    for sample in range(trajectories.num_samples):
+        params = b"" if trajectories.params is None else _digest(trajectories.params[sample])
+        starts[_digest(source[sample, 0]), params].append(sample)
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for start, samples in starts.items():
+        for sample in samples:
+            whole = _digest(trajectories.values[sample]) if len(samples) > 1 else b""
+            groups[start, whole].append(sample)
+    return tuple(sorted(tuple(group) for group in groups.values()))
 
 
-def _places(name: str, block: npt.NDArray[Any], begin: int, fields: Sequence[FieldSpec]) -> list[Place]:
-    bad = np.argwhere(~np.isfinite(block))[:PLACES_KEPT]
+def _arrays(trajectories: Trajectories) -> Iterator[tuple[str, Array, Sequence[FieldSpec]]]:
+    """All arrays of a set with their fields; parameters count as fields without space."""
+    yield "values", trajectories.values, trajectories.fields
+    if trajectories.inputs is not None:
+        yield "inputs", trajectories.inputs, trajectories.input_fields
+    if trajectories.params is not None:
+        yield "params", trajectories.params[:, None], tuple(FieldSpec(name) for name in trajectories.param_names)
+
+
+def _blocks(values: Array) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """A few samples at a time, with the number of the first."""
+    step = max(1, BLOCK_VALUES // max(1, int(np.prod(values.shape[1:]))))
+    for begin in range(0, int(values.shape[0]), step):
+        yield begin, np.asarray(values[begin : begin + step])
+
+
+def _bad_numbers(name: str, block: npt.NDArray[Any], begin: int, fields: Sequence[FieldSpec]) -> list[BadNumber]:
+    found = np.argwhere(~np.isfinite(block))[:LISTED].tolist()
     return [
-        Place(
-            array=name,
-            sample=begin + int(index[0]),
-            frame=int(index[1]),
-            cell=tuple(int(place) for place in index[2:-1]),
-            field=fields[int(index[-1])].name,
-            value=str(float(block[tuple(index)])),
+        BadNumber(
+            name,
+            begin + sample,
+            frame,
+            tuple(cell),
+            fields[channel].name,
+            str(float(block[sample, frame, *cell, channel])),
         )
-        for index in bad
+        for sample, frame, *cell, channel in found
     ]
+
+
+def _digest(values: object) -> bytes:
+    plain = np.ascontiguousarray(values)
+    # Adding zero makes the two zeros of floating point one.
+    return hashlib.sha256((plain + plain.dtype.type(0)).tobytes()).digest()

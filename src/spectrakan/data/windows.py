@@ -1,8 +1,10 @@
-"""Trajectories cut into windows: what an operator sees and what it should say.
+"""Trajectories cut into windows: the input of an operator and its target.
 
 A window of history H, horizon T and stride s that starts at frame a of a sample takes the frames
 a, a + s, ..., a + (H - 1) s as its input and the next T frames at the same stride as its target.
-A steady task has one window a sample: its input fields, and its solution.
+A steady problem has one window a sample: its input fields, and its solution.
+With `dt_input` the time step t[a + s] - t[a] is one more parameter of each window, called `dt`, so that one model
+serves several steps; `strides` says which ones it is trained on.
 """
 
 from __future__ import annotations
@@ -16,12 +18,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spectrakan.config import settings
-from spectrakan.data.observed import observed_cells
+from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Array, OperatorSignature, Trajectories, Window
 
-Count = Annotated[int, Field(ge=1)]
 Starts = Literal["all", "first"]
 
 
@@ -33,8 +33,10 @@ class WindowSettings:
     """Frames that the operator sees."""
     horizon: Count = 1
     """Frames that it should predict."""
-    stride: Count = 1
-    """Stored frames from one frame of a window to the next."""
+    strides: tuple[Count, ...] = (1,)
+    """Stored frames from one frame of a window to the next; windows of all these strides are cut."""
+    dt_input: bool = False
+    """Whether the time step of a window is one more parameter, `dt`."""
     starts: Starts = "all"
     """Whether a window starts at every frame where it fits, or only at the first one of each trajectory."""
     observed_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
@@ -42,10 +44,15 @@ class WindowSettings:
     observed_seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the choice of observed cells."""
 
-    @property
-    def length(self) -> int:
-        """Stored frames from the first to the last of a window."""
-        return (self.history + self.horizon - 1) * self.stride + 1
+    def __post_init__(self) -> None:
+        if not self.strides or (len(self.strides) > 1 and not self.dt_input):
+            raise ConfigError(
+                f"windows of strides {self.strides} differ in their time step, so they need dt_input=true"
+            )
+
+    def length(self, stride: int) -> int:
+        """Stored frames from the first to the last of a window of that stride."""
+        return (self.history + self.horizon - 1) * stride + 1
 
 
 class Windows:
@@ -63,44 +70,47 @@ class Windows:
         self,
         trajectories: Trajectories,
         samples: Sequence[int],
-        choices: WindowSettings | None = None,
+        config: WindowSettings | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.trajectories = trajectories
         self.samples = np.asarray(samples, dtype=np.int64).reshape(-1)
-        self.choices = WindowSettings() if choices is None else choices
+        self.config = WindowSettings() if config is None else config
         self.dtype = dtype
-        _check_samples(self.samples, trajectories.num_samples)
-        self.starts_per_sample = _starts_per_sample(trajectories, self.choices)
+        if self.samples.size == 0:
+            raise ConfigError("no samples to cut into windows; give this part of the split a larger share")
+        if self.samples.min() < 0 or self.samples.max() >= trajectories.num_samples:
+            found = f"{self.samples.min()}..{self.samples.max()}"
+            raise ShapeError(f"samples must lie in 0..{trajectories.num_samples - 1}, got {found}")
+        self.starts = _starts(trajectories, self.config)
 
     def __len__(self) -> int:
-        return len(self.samples) * self.starts_per_sample
+        return len(self.samples) * len(self.starts)
 
-    def locate(self, indices: Sequence[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The sample and the first frame of each of the windows."""
+    def locate(self, indices: Sequence[int]) -> tuple[npt.NDArray[np.int64], ...]:
+        """The sample, the first frame and the stride of each of the windows."""
         numbers = np.asarray(indices, dtype=np.int64).reshape(-1)
         if numbers.size and (numbers.min() < 0 or numbers.max() >= len(self)):
             raise ShapeError(f"window numbers must lie in 0..{len(self) - 1}, got {numbers.min()}..{numbers.max()}")
-        position, start = np.divmod(numbers, self.starts_per_sample)
-        return self.samples[position], start
+        position, start = np.divmod(numbers, len(self.starts))
+        return self.samples[position], self.starts[start, 0], self.starts[start, 1]
 
     def gather(self, indices: Sequence[int]) -> Window:
         """The windows of these numbers as one batch, in the order given, in physical units."""
-        samples, starts = self.locate(indices)
-        source, choices = self.trajectories, self.choices
+        samples, starts, strides = self.locate(indices)
+        source, config = self.trajectories, self.config
         times = None
         if source.inputs is not None:
             first = np.zeros((len(samples), 1), dtype=np.int64)
             inputs, targets = _frames(source.inputs, samples, first), _frames(source.values, samples, first)
         else:
-            offsets = np.arange(choices.history + choices.horizon) * choices.stride
-            frames = starts[:, None] + offsets
-            inputs, targets = _cut(source.values, samples, frames, choices.history)
+            frames = starts[:, None] + np.arange(config.history + config.horizon) * strides[:, None]
+            inputs, targets = _cut(source.values, samples, frames, config.history)
             times = torch.from_numpy(np.asarray(source.times, dtype=np.float64)[frames])
         return Window(
             inputs=self._tensor(inputs),
             targets=self._tensor(targets),
-            params=None if source.params is None else self._tensor(source.params[samples]),
+            params=self._params(samples, times),
             grid=source.grid,
             observed=self._observed(samples),
             times=times,
@@ -108,64 +118,93 @@ class Windows:
 
     def signature(self) -> OperatorSignature:
         """The facts that these windows impose on a model."""
-        return signature(self.trajectories, self.choices.history)
+        return signature(self.trajectories, self.config.history, dt_input=self.config.dt_input)
+
+    def _params(self, samples: npt.NDArray[np.int64], times: Tensor | None) -> Tensor | None:
+        """Parameters of each window; the last one is the time step where it is an input."""
+        stored = self.trajectories.params
+        parts = [] if stored is None else [self._tensor(stored[samples])]
+        if self.config.dt_input and times is not None:
+            parts.append((times[:, 1:2] - times[:, :1]).to(self.dtype))
+        return torch.cat(parts, dim=1) if parts else None
 
     def _tensor(self, values: npt.NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.dtype)
 
     def _observed(self, samples: npt.NDArray[np.int64]) -> Tensor | None:
-        if self.choices.observed_fraction == 1.0:
+        config = self.config
+        if config.observed_fraction == 1.0:
             return None
         space = self.trajectories.grid.shape
-        choices = self.choices
-        return observed_cells(samples.tolist(), space, choices.observed_fraction, choices.observed_seed)
+        return observed_cells(samples.tolist(), space, config.observed_fraction, config.observed_seed)
 
 
-def signature(trajectories: Trajectories, history: int) -> OperatorSignature:
+def signature(trajectories: Trajectories, history: int, *, dt_input: bool = False) -> OperatorSignature:
     """What an operator on these data takes and gives; every fact comes from the data."""
-    if trajectories.steady and history != 1:
-        raise ConfigError(f"a steady task has one input frame, so history must be 1, got {history}")
+    if trajectories.steady and (history != 1 or dt_input):
+        raise ConfigError(
+            f"a steady problem has one input frame and no time step, so history must be 1 and dt_input false, "
+            f"got history {history} and dt_input {dt_input}"
+        )
+    params = (*trajectories.param_names, *(["dt"] if dt_input else []))
     inputs = trajectories.input_fields if trajectories.steady else trajectories.fields
     return OperatorSignature(
         space_dims=len(trajectories.grid.shape),
         history=history,
         in_channels=len(inputs),
         out_channels=len(trajectories.fields),
-        num_params=len(trajectories.param_names),
+        num_params=len(params),
         boundary=trajectories.grid.boundary,
         steady=trajectories.steady,
+        in_fields=tuple(spec.name for spec in inputs),
+        out_fields=tuple(spec.name for spec in trajectories.fields),
+        param_names=params,
     )
 
 
-def _starts_per_sample(trajectories: Trajectories, choices: WindowSettings) -> int:
+def observed_cells(samples: Sequence[int], space: Sequence[int], fraction: float, seed: int = 0) -> Tensor:
+    """A random share of the cells for each sample, `(len(samples), 1, *space, 1)`, True where observed.
+
+    As in Kissas et al. (2022), the input field is known in full and only the targets are observed in part:
+    the mask belongs on the loss, and the operator still predicts every cell. The cells are fixed sensors:
+    they depend on (seed, sample) alone, so they are the same for all frames, fields and epochs.
+    Exactly max(1, round(fraction * cells)) cells of each sample are seen.
+
+    >>> int(observed_cells([7], (8, 8), fraction=0.25).sum())
+    16
+    """
+    cells = int(np.prod(space))
+    seen = max(1, round(fraction * cells))
+    mask = np.zeros((len(samples), cells), dtype=bool)
+    for row, sample in zip(mask, samples, strict=True):
+        row[np.random.default_rng((seed, sample)).choice(cells, size=seen, replace=False)] = True
+    return torch.from_numpy(mask.reshape(len(samples), 1, *space, 1))
+
+
+def _starts(trajectories: Trajectories, config: WindowSettings) -> npt.NDArray[np.int64]:
+    """First frame and stride of the windows of one sample, `(windows, 2)`."""
     if trajectories.steady:
-        if (choices.history, choices.horizon) != (1, 1):
+        if (config.history, config.horizon) != (1, 1):
             raise ConfigError(
-                "a steady task has history 1 and horizon 1, "
-                f"got history {choices.history} and horizon {choices.horizon}"
+                "a steady problem has history 1 and horizon 1, "
+                f"got history {config.history} and horizon {config.horizon}"
             )
-        return 1
+        return np.array([[0, 1]])
     frames = len(trajectories.times)
-    if choices.length > frames:
-        raise ConfigError(
-            f"history {choices.history} and horizon {choices.horizon} at stride {choices.stride} need "
-            f"{choices.length} frames, the trajectories have {frames}; lower one of them"
-        )
-    if choices.starts == "first":
-        return 1
-    if choices.observed_fraction < 1.0:
+    for stride in config.strides:
+        if config.length(stride) > frames:
+            raise ConfigError(
+                f"history {config.history} and horizon {config.horizon} at stride {stride} need "
+                f"{config.length(stride)} frames, the trajectories have {frames}; lower one of them"
+            )
+    if config.starts == "first":
+        return np.array([[0, stride] for stride in config.strides])
+    if config.observed_fraction < 1.0:
         raise ConfigError(
             "observed_fraction below 1 needs starts='first': a window that starts later would show the "
             "operator a whole frame of which only a part was observed"
         )
-    return frames - choices.length + 1
-
-
-def _check_samples(samples: npt.NDArray[np.int64], available: int) -> None:
-    if samples.size == 0:
-        raise ConfigError("no samples to cut into windows; give this part of the split a larger share")
-    if samples.min() < 0 or samples.max() >= available:
-        raise ShapeError(f"samples must lie in 0..{available - 1}, got {samples.min()}..{samples.max()}")
+    return np.array([[start, s] for s in config.strides for start in range(frames - config.length(s) + 1)])
 
 
 def _cut(
@@ -183,10 +222,5 @@ def _frames(values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[n
     if isinstance(values, np.ndarray):
         taken: npt.NDArray[Any] = values[samples[:, None], frames]
         return taken
-    stride = int(frames[0, 1] - frames[0, 0]) if frames.shape[1] > 1 else 1
-    return np.stack(
-        [
-            np.asarray(values[int(sample), int(row[0]) : int(row[-1]) + 1 : stride])
-            for sample, row in zip(samples, frames, strict=True)
-        ]
-    )
+    parts = [slice(row[0], row[-1] + 1, row[1] - row[0] if len(row) > 1 else 1) for row in frames.tolist()]
+    return np.stack([np.asarray(values[sample, part]) for sample, part in zip(samples.tolist(), parts, strict=True)])

@@ -1,21 +1,36 @@
-"""Questions about a trained operator, answered with numbers."""
+"""Evaluation of a trained operator: scores, resolutions, stability, cost, error bands."""
 
-from spectrakan.evaluation.band_coverage import band_coverage, calibrated
-from spectrakan.evaluation.bands import Bands, BandWarning, Coverage, calibrate_bands, residual_scale
+from spectrakan.evaluation.bands import (
+    Bands,
+    BandWarning,
+    Coverage,
+    band_coverage,
+    calibrate_bands,
+    calibrated,
+    check_bands,
+    residual_scale,
+)
+from spectrakan.evaluation.batches import EvaluationSettings, Share
 from spectrakan.evaluation.cost import rollout_cost
-from spectrakan.evaluation.evaluate import evaluate
+from spectrakan.evaluation.evaluate import check_evaluation, check_output, evaluate
 from spectrakan.evaluation.profile import profile
 from spectrakan.evaluation.resolution import resolution_scores
 from spectrakan.evaluation.speed_up import speed_up
-from spectrakan.evaluation.stability import stability
+from spectrakan.evaluation.stability import check_stability, stability
 
 __all__ = [
     "BandWarning",
     "Bands",
     "Coverage",
+    "EvaluationSettings",
+    "Share",
     "band_coverage",
     "calibrate_bands",
     "calibrated",
+    "check_bands",
+    "check_evaluation",
+    "check_output",
+    "check_stability",
     "evaluate",
     "profile",
     "residual_scale",

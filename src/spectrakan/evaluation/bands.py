@@ -2,7 +2,8 @@
 
 With n calibration trajectories of scores r_1 .. r_n and k = ceil((n + 1) c), the k-th smallest score q covers
 the score of a new trajectory with probability at least c (and at most c + 1/(n + 1) without ties), if the new
-one could have changed places with any of the n. Nothing is assumed of the model.
+one is exchangeable with the n. Nothing is assumed of the model. A failed rollout (NaN) has an infinite score: it
+lies outside every finite band, and inside an infinite one.
 
     per="cell"        r_i = |P - T| in each cell, frame and field on its own: each cell is covered with
                       probability c, a whole trajectory with much less
@@ -13,42 +14,48 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from spectrakan.data.split import Split
 from spectrakan.errors import ConfigError, ShapeError, nearest
+from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, all_predicted, heading
+from spectrakan.evaluation.evaluate import scored_frames
+from spectrakan.evaluation.operators import as_operator
+from spectrakan.fields import Trajectories
 from spectrakan.metrics.shapes import Fields, as_float64, check_fields, check_pair
+from spectrakan.runs.record import as_json
 
 KINDS = ("cell", "trajectory")
 
 
 class BandWarning(UserWarning):
-    """The bands are used where nothing is promised of them."""
+    """The bands are used where their coverage is not guaranteed."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How often the truth lay inside, beside what was promised."""
+    """Fraction of truths inside the bands, beside the nominal coverage."""
 
     measured: float
     promised: float | None
     """None where calibration and test trajectories are not exchangeable."""
     standard_error: float
-    """sqrt(a (1 - a) (1/n_cal + 1/n_test)) with a the asked coverage: chance of both splits."""
+    """sqrt(c (1 - c) (1/n_cal + 1/n_test)) with c the nominal coverage: chance of both splits."""
     num_calibration: int
     num_test: int
 
-    def kept(self, errors: float = 2.0) -> bool:
-        """Whether a promise was made and the measured coverage is within so many standard errors of it."""
-        return self.promised is not None and abs(self.measured - self.promised) <= errors * self.standard_error
+    def kept(self) -> bool:
+        """Whether coverage is promised and the measured one is at most two standard errors below it.
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for a record."""
-        return asdict(self)
+        The promise is a lower bound: perfect predictions are covered always and keep it.
+        """
+        return self.promised is not None and self.measured >= self.promised - 2 * self.standard_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,23 +65,26 @@ class Bands:
     half_width: Tensor
     per: str
     coverage: float
-    """Share that was asked for."""
+    """Nominal coverage."""
     num_calibration: int
     time_ordered: bool = False
 
     def interval(self, pred: Fields) -> tuple[Tensor, Tensor]:
-        """Lower and upper end of the band around predictions `(B, T, *space, C)`."""
+        """Lower and upper end of the band around predictions `(B, T, *space, C)`; an infinite band is all numbers."""
         values = as_float64(pred)
         width = self._width_on(tuple(values.shape)).to(values.device)
-        return values - width, values + width
+        return (
+            torch.where(width.isinf(), -torch.inf, values - width),
+            torch.where(width.isinf(), torch.inf, values + width),
+        )
 
     def measure(self, pred: Fields, target: Fields) -> Coverage:
-        """Share of cells (or of whole trajectories) of held-out samples that lie inside; NaN lies outside."""
-        check_pair(pred.shape, target.shape)
+        """Fraction of cells (or of whole trajectories) of held-out samples that lie inside.
+
+        A failed rollout lies outside, unless the band is infinite.
+        """
         other_grid = tuple(pred.shape[2:-1]) != tuple(self.half_width.shape[1:-1])
-        low, high = self.interval(pred)
-        true = as_float64(target).to(low.device)
-        inside = (low <= true) & (true <= high)
+        inside = _residual(pred, target) <= self._width_on(tuple(pred.shape))
         if self.per == "trajectory":
             inside = inside.flatten(1).all(1)
         samples = int(pred.shape[0])
@@ -98,23 +108,18 @@ class Bands:
                 "frames, fields and number of space axes must agree"
             )
         if self.time_ordered:
-            warnings.warn(
-                "calibration and test trajectories are split by time, so they are not exchangeable: "
-                "the bands carry no promise of coverage",
-                BandWarning,
-                stacklevel=3,
-            )
+            reason = "calibration and test trajectories are split by time, so they are not exchangeable"
+            warnings.warn(f"{reason}: the coverage of the bands is not guaranteed", BandWarning, stacklevel=3)
         if shape[2:-1] == tuple(width.shape[1:-1]):
             return width
-        warnings.warn(
-            f"bands calibrated on {tuple(width.shape[1:-1])} cells are interpolated to {shape[2:-1]}: errors "
-            "differ between resolutions, so they carry no promise of coverage; calibrate at this resolution",
-            BandWarning,
-            stacklevel=3,
+        reason = (
+            f"bands calibrated on {tuple(width.shape[1:-1])} cells are interpolated to {shape[2:-1]}: errors differ"
         )
+        advice = "between resolutions, so their coverage is not guaranteed; calibrate at this resolution"
+        warnings.warn(f"{reason} {advice}", BandWarning, stacklevel=3)
         mode = ("linear", "bilinear", "trilinear")[width.ndim - 3]
         fine = interpolate(width.movedim(-1, 1), size=shape[2:-1], mode=mode, align_corners=False)
-        return fine.movedim(1, -1)
+        return fine.movedim(1, -1).nan_to_num(nan=torch.inf, posinf=torch.inf)  # 0 * infinity between cells
 
 
 def calibrate_bands(
@@ -130,8 +135,8 @@ def calibrate_bands(
 
     The split must be whole trajectories used for nothing else: not training, not the choice of a checkpoint.
     `scale`, `(time, *space, channel)` or broadcast to it, shapes the bands of `per="trajectory"` (fields of
-    different units need it): take it from another split, see `residual_scale`. Say `time_ordered` where the
-    split is by date rather than at random.
+    different units need it): take it from another split, see `residual_scale`. `time_ordered` marks a split by
+    date, for which no coverage is promised.
 
     >>> truth = torch.zeros(9, 1, 4, 1)
     >>> errors = torch.arange(1.0, 10.0).reshape(9, 1, 1, 1).expand(9, 1, 4, 1)
@@ -139,38 +144,36 @@ def calibrate_bands(
     [8.0, 8.0, 8.0, 8.0]
     """
     check_fields("prediction", pred.shape)
-    check_pair(pred.shape, target.shape)
     if per not in KINDS:
         raise ConfigError(f"unknown kind of band '{per}'{nearest(per, KINDS)}")
-    true = as_float64(target)
-    residual = (as_float64(pred).to(true.device) - true).abs()
-    residual = residual.nan_to_num(nan=torch.inf, posinf=torch.inf)  # a failed rollout is the worst error
-    rank = _rank(residual.shape[0], coverage)
+    residual = _residual(pred, target)
+    rank = band_rank(residual.shape[0], coverage)
     if per == "cell":
         width = residual.kthvalue(rank, dim=0).values
     else:
         shape = tuple(residual.shape[1:])
-        spread = _checked_scale(scale, shape).to(residual.device)
+        spread = _checked_scale(scale, shape)
         width = (residual / spread).flatten(1).amax(1).kthvalue(rank).values * spread
-    return Bands(width.cpu(), per, coverage, int(residual.shape[0]), time_ordered)
+    return Bands(width, per, coverage, int(residual.shape[0]), time_ordered)
 
 
 def residual_scale(pred: Fields, target: Fields) -> Tensor:
     """Root mean square error of each frame and field over a split, `(time, 1, .., channel)`, never zero.
 
-    It shapes `per="trajectory"` bands: wide where the model usually errs. The split must not be the
-    calibration split, or the promise is lost.
+    It shapes `per="trajectory"` bands: wide where errors are usually large. The split must not be the calibration
+    split, or coverage is not guaranteed. Failed rollouts are left out; without any other the scale is 1.
     """
     check_fields("prediction", pred.shape)
-    check_pair(pred.shape, target.shape)
-    true = as_float64(target)
-    square = (as_float64(pred).to(true.device) - true).square()
-    axes = [0, *range(2, square.ndim - 1)]
-    rms = square.mean(axes, keepdim=True)[0].sqrt().cpu()
+    residual = _residual(pred, target)
+    residual = residual[residual.flatten(1).isfinite().all(1)]
+    if not len(residual):
+        return torch.ones((pred.shape[1], *[1] * (len(pred.shape) - 3), pred.shape[-1]), dtype=torch.float64)
+    axes = [0, *range(2, residual.ndim - 1)]
+    rms = residual.square().mean(axes, keepdim=True)[0].sqrt()
     return rms.clamp_min(max(float(rms.max()) * 1e-12, torch.finfo(torch.float64).tiny))
 
 
-def _rank(count: int, coverage: float) -> int:
+def band_rank(count: int, coverage: float) -> int:
     """Which of the sorted scores is the half-width: k = ceil((n + 1) c), which must not exceed n."""
     if not 0.0 < coverage < 1.0:
         raise ConfigError(f"coverage must lie between 0 and 1, got {coverage}")
@@ -182,6 +185,78 @@ def _rank(count: int, coverage: float) -> int:
             f"bands of coverage {coverage} need at least {needed} calibration trajectories, got {count}"
         )
     return rank
+
+
+def check_bands(split: Split, coverage: float = 0.9) -> None:
+    """Refuse bands of a split whose calibration part is missing or too small for the coverage."""
+    part = split.part("calibration")
+    if not part:
+        raise ConfigError(
+            "bands need trajectories that serve nothing else, and this split has no calibration part; train with a "
+            "share for it, such as data.split.train=0.6 data.split.calibration=0.2"
+        )
+    band_rank(len(part), coverage)
+
+
+def calibrated(
+    model: nn.Module,
+    trajectories: Trajectories,
+    split: Split,
+    horizon: int | None = None,
+    *,
+    coverage: float = 0.9,
+    per: str = "trajectory",
+    time_ordered: bool = False,
+    settings: EvaluationSettings = DEFAULT,
+) -> Bands:
+    """Bands around rollouts from the `calibration` part, which must not be used for anything else.
+
+    Bands per trajectory are shaped by the errors on the `validation` part (on the training part where there is
+    none): a shape taken from the calibration part would void the guarantee.
+    """
+    check_bands(split, coverage)
+    frames = scored_frames(trajectories, as_operator(model, trajectories).signature.history, horizon).horizon
+    shaping = split.part("validation") or split.part("train")
+    scale = (
+        residual_scale(*all_predicted(model, trajectories, shaping, frames, settings))
+        if per == "trajectory"
+        else None
+    )
+    pair = all_predicted(model, trajectories, split.part("calibration"), frames, settings)
+    return calibrate_bands(*pair, coverage=coverage, per=per, scale=scale, time_ordered=time_ordered)
+
+
+def band_coverage(
+    model: nn.Module,
+    bands: Bands,
+    trajectories: Trajectories,
+    samples: Sequence[int],
+    *,
+    settings: EvaluationSettings = DEFAULT,
+) -> dict[str, Any]:
+    """Coverage of bands on trajectories that did not calibrate them, beside the promise; and their widths.
+
+    `kept` says whether coverage is promised and the measured one is at most two standard errors below it. On
+    another grid than that of calibration, or after a split by time, nothing is promised: a `BandWarning` says so
+    and `promised` is None. `half_width` is the mean over cells, by field and frame, in physical units.
+    """
+    frames = int(bands.half_width.shape[0])
+    pred, truth = all_predicted(model, trajectories, samples, frames, settings)
+    found = bands.measure(pred, truth)
+    widths = bands.half_width.flatten(1, -2).mean(1)
+    return as_json(
+        heading(as_operator(model, trajectories), trajectories, len(samples), frames)
+        | {"per": bands.per, "coverage": bands.coverage, "kept": found.kept()}
+        | asdict(found)
+        | {"half_width": {spec.name: widths[:, index] for index, spec in enumerate(trajectories.fields)}}
+    )
+
+
+def _residual(pred: Fields, target: Fields) -> Tensor:
+    """|P - T| on the CPU; infinite where a number is missing."""
+    check_pair(pred.shape, target.shape)
+    residual = (as_float64(pred).cpu() - as_float64(target).cpu()).abs()
+    return residual.nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def _checked_scale(scale: Tensor | None, shape: tuple[int, ...]) -> Tensor:

@@ -1,96 +1,149 @@
-"""Rollouts of a test set batch by batch, so that it may be larger than memory."""
+"""Rollouts of a test set batch by batch, so that it may be larger than memory, alone or shared among processes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from spectrakan.data.progress import Progress
+from spectrakan.data.survey import Progress
 from spectrakan.data.windows import Windows, WindowSettings
-from spectrakan.errors import ShapeError
-from spectrakan.fields import Grid, OperatorSignature, Trajectories, Window
-from spectrakan.models.operator import Operator
-from spectrakan.rollout import rollout
+from spectrakan.errors import ConfigError
+from spectrakan.evaluation.operators import Evaluable, as_operator, evaluation_mode, numbers_of, takes_time_step
+from spectrakan.fields import Grid, Trajectories, Window
+from spectrakan.metrics import MetricAccumulator
+from spectrakan.models.rollout import rollout
+
+Samples = Sequence[int] | None
+"""Numbers of samples in a set; None means all."""
 
 
-@dataclass(frozen=True, eq=False)
-class Predicted:
-    """Some samples: what the operator was given, what followed in truth, and what it said, in physical units."""
+def _keep(document: Any) -> list[Any]:
+    return [document]
 
-    samples: list[int]
-    """Their numbers in the set."""
-    window: Window
-    """Given frames, and true frames `(batch, horizon, *space, out)`."""
-    frames: Tensor
-    """Predicted frames, of the same shape, on the CPU."""
+
+@dataclass(frozen=True)
+class Share:
+    """The part of one process among `processes`; by default there is one, which does everything."""
+
+    rank: int = 0
+    processes: int = 1
+    exchange: Callable[[Any], list[Any]] = _keep
+    """A JSON document of this process -> those of all processes, in their order; all must call it together."""
+
+    def part(self, count: int, unit: int = 1) -> range:
+        """Which of `count` items this process takes: successive ones, in whole units of `unit` items.
+
+        >>> [list(Share(rank, 2).part(5, unit=2)) for rank in (0, 1)]
+        [[0, 1], [2, 3, 4]]
+        """
+        units = -(-count // unit)
+        first, last = (min(count, unit * (units * rank // self.processes)) for rank in (self.rank, self.rank + 1))
+        return range(first, last)
+
+    def join(self, stream: MetricAccumulator, grid: Grid) -> MetricAccumulator:
+        """The streams of all processes as one, in their order."""
+        if self.processes == 1:
+            return stream
+        joined, *others = (MetricAccumulator.restore(state, grid=grid) for state in self.exchange(stream.state()))
+        for other in others:
+            joined.merge(other)
+        return joined
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How an evaluation is carried out; none of it changes scores of the exact convention beyond rounding."""
+
+    batch_size: int = 16
+    """Samples that are rolled out together."""
+    convention: str = "exact"
+    """`exact`, or `pdebench`, whose scores depend on `batch_size`."""
+    share: Share = Share()
+    """The part of this process."""
+    progress: Progress | None = None
+    """Called with (done, total) samples after each batch."""
+
+
+DEFAULT = EvaluationSettings()
 
 
 def predicted_batches(
-    model: Operator,
+    model: nn.Module,
     trajectories: Trajectories,
-    samples: Sequence[int] | None,
+    samples: Samples,
     horizon: int,
-    *,
-    batch_size: int = 16,
-    progress: Progress | None = None,
-) -> Iterator[Predicted]:
-    """Rollouts over `horizon` frames from the first window of each sample, in order.
+    settings: EvaluationSettings = DEFAULT,
+) -> Iterator[tuple[Window, Tensor]]:
+    """Windows, and rollouts over `horizon` frames from them `(batch, horizon, *space, out)` on the CPU, in order.
 
-    The model is in its evaluation mode meanwhile. `samples` are numbers in the set, None means all.
+    A window is the first one of its sample. The model is in its evaluation mode meanwhile.
     """
-    chosen = list(range(trajectories.num_samples)) if samples is None else list(samples)
+    operator = as_operator(model, trajectories)
+    chosen = all_or(samples, trajectories)
     if not chosen:
         return
-    choices = WindowSettings(history=model.signature.history, horizon=horizon, starts="first")
-    windows = Windows(trajectories, chosen, choices)
-    require_fit(model.signature, windows.signature())
-    with evaluation_mode(model):
-        for first in range(0, len(chosen), batch_size):
-            places = range(first, min(first + batch_size, len(chosen)))
-            window = windows.gather(places)
-            frames = predict_frames(model, window.inputs, horizon, window.params, window.grid)
-            yield Predicted([chosen[place] for place in places], window, frames)
-            if progress is not None:
-                progress(places.stop, len(chosen))
+    windows = first_windows(operator, trajectories, chosen, horizon)
+    with evaluation_mode(operator):
+        for first in range(0, len(chosen), settings.batch_size):
+            rows = range(first, min(first + settings.batch_size, len(chosen)))
+            window = windows.gather(rows)
+            frames = predict_frames(operator, window.inputs, horizon, window.params, window.grid)
+            yield window, frames
+            if settings.progress is not None:
+                settings.progress(rows.stop, len(chosen))
+
+
+def all_predicted(
+    model: nn.Module,
+    trajectories: Trajectories,
+    samples: Samples,
+    horizon: int,
+    settings: EvaluationSettings = DEFAULT,
+) -> tuple[Tensor, Tensor]:
+    """Predicted and true frames of some samples `(samples, horizon, *space, channel)`, all in memory."""
+    if samples is not None and not samples:
+        raise ConfigError("no samples to predict; give this part of the split a larger share")
+    batches = list(predicted_batches(model, trajectories, samples, horizon, settings))
+    return torch.cat([frames for _, frames in batches]), torch.cat([window.targets for window, _ in batches])
+
+
+def first_windows(model: Evaluable, trajectories: Trajectories, samples: Sequence[int], horizon: int) -> Windows:
+    """The first window of each sample, in float64 for a float64 model."""
+    own = model.signature
+    step = takes_time_step(own, trajectories)
+    cut = WindowSettings(history=own.history, horizon=horizon, starts="first", dt_input=step)
+    wide = numbers_of(model)[1] == torch.float64
+    return Windows(trajectories, samples, cut, torch.float64 if wide else torch.float32)
 
 
 @torch.no_grad()
-def predict_frames(model: Operator, inputs: Tensor, horizon: int, params: Tensor | None, grid: Grid | None) -> Tensor:
+def predict_frames(
+    model: Evaluable, inputs: Tensor, horizon: int, params: Tensor | None, grid: Grid | None
+) -> Tensor:
     """`(B, history, *space, in)` -> `(B, horizon, *space, out)` on the CPU; one frame where nothing evolves."""
-    like = next(iter(model.state_dict().values()))
-    moved = inputs.to(like.device, like.dtype)
-    conditions = None if params is None else params.to(like.device, like.dtype)
+    numbers = numbers_of(model)
+    moved, conditions = inputs.to(*numbers), None if params is None else params.to(*numbers)
     if model.signature.evolves:
         return rollout(model, moved, horizon, conditions, grid).cpu()
-    answer: Tensor = model(moved, conditions, grid)
-    return answer[:, None].cpu()
+    frame: Tensor = model(moved, conditions, grid)
+    return frame[:, None].cpu()
 
 
-@contextmanager
-def evaluation_mode(model: Operator) -> Iterator[None]:
-    """The model without dropout and with kept statistics; its mode is as before afterwards."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
+def all_or(samples: Samples, trajectories: Trajectories, at_most: int | None = None) -> list[int]:
+    """The named samples, or all (the first `at_most`) where none are named."""
+    return list(range(trajectories.num_samples)[:at_most] if samples is None else samples)
 
 
-def require_fit(model: OperatorSignature, data: OperatorSignature) -> None:
-    """Refuse data with other fields, axes or parameters than the model's."""
-    if (data.space_dims, data.in_channels, data.steady) != (model.space_dims, model.in_channels, model.steady):
-        raise ShapeError(
-            f"the model takes {_told(model)}, the data have {_told(data)}; evaluate on data of the model's task"
-        )
-    if data.num_params != model.num_params:
-        raise ShapeError(f"the model takes {model.num_params} parameters a sample, the data have {data.num_params}")
-
-
-def _told(facts: OperatorSignature) -> str:
-    kind = "steady fields" if facts.steady else "evolving fields"
-    return f"{facts.in_channels} {kind} on {facts.space_dims} axes"
+def heading(model: Evaluable, trajectories: Trajectories, num_samples: int, horizon: int) -> dict[str, Any]:
+    """The entries with which every result begins."""
+    return {
+        "task": trajectories.name,
+        "model": model.name,
+        "resolution": list(trajectories.grid.shape),
+        "num_samples": num_samples,
+        "horizon": horizon,
+    }

@@ -1,22 +1,26 @@
-"""What a rollout costs: time and memory of one batch on this machine."""
+"""What a rollout costs on this machine, in time and memory, and what a training step costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import statistics
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from spectrakan.data.windows import Windows, WindowSettings
+from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import evaluation_mode, predict_frames, require_fit
+from spectrakan.evaluation.batches import Samples, all_or, first_windows, heading, predict_frames
 from spectrakan.evaluation.evaluate import scored_frames
-from spectrakan.evaluation.live_memory import peak_bytes
-from spectrakan.evaluation.plain import as_json
-from spectrakan.evaluation.timing import interleaved
+from spectrakan.evaluation.operators import Evaluable, as_operator, evaluation_mode, numbers_of
 from spectrakan.fields import Trajectories, Window
-from spectrakan.models.operator import Operator
+from spectrakan.models import Operator
+from spectrakan.runs.record import as_json
 
 SAMPLES = 8
 """Samples that are rolled out as one batch where none are named."""
@@ -24,77 +28,154 @@ ROUNDS = 5
 
 
 def rollout_cost(
-    model: Operator,
+    model: nn.Module,
     trajectories: Trajectories,
     horizon: int | None = None,
     *,
-    samples: Sequence[int] | None = None,
+    samples: Samples = None,
     rounds: int = ROUNDS,
 ) -> dict[str, Any]:
     """Seconds and memory of a rollout of `samples` (the first 8 unless named) as one batch.
 
-    Seconds are on the clock, the median of `rounds` after one to warm up; those per frame are per sample and frame.
-    `peak_memory_mb` is of tensors that the rollout makes, its answer included; weights are in `weights_mb`.
+    Seconds are wall-clock, the median of `rounds` after one to warm up; those per frame are per sample and frame.
+    `peak_memory_mb` is of tensors that the rollout makes, its output included; weights are in `weights_mb`.
     """
     if rounds < 1:
         raise ConfigError(f"at least one round is needed, got {rounds}")
-    batch = first_windows(model, trajectories, samples, horizon)
-    with evaluation_mode(model):
-        run = rollout_of(model, batch)
+    operator = as_operator(model, trajectories)
+    batch = first_batch(operator, trajectories, all_or(samples, trajectories, SAMPLES), horizon)
+    with evaluation_mode(operator):
+        run = rollout_of(operator, batch)
         seconds = float(interleaved({"model": run}, rounds)["model"].median())
-        described = cost_of(model, run, seconds, batch)
-    return as_json(
-        task=trajectories.task,
-        model=model.name,
-        resolution=trajectories.grid.shape,
-        num_samples=batch.inputs.shape[0],
-        horizon=batch.targets.shape[1],
-        rounds=rounds,
-        **machine(model),
-        **described,
-    )
+        found = cost_of(operator, run, seconds, batch)
+    result = heading(operator, trajectories, batch.inputs.shape[0], batch.targets.shape[1])
+    return result | {"rounds": rounds, **machine(operator), **as_json(found)}
 
 
-def first_windows(
-    model: Operator, trajectories: Trajectories, samples: Sequence[int] | None, horizon: int | None
-) -> Window:
+def first_batch(model: Evaluable, trajectories: Trajectories, samples: Sequence[int], horizon: int | None) -> Window:
     """The first windows of some samples as one batch."""
-    chosen = range(min(SAMPLES, trajectories.num_samples)) if samples is None else samples
     frames = scored_frames(trajectories, model.signature.history, horizon).horizon
-    choices = WindowSettings(history=model.signature.history, horizon=frames, starts="first")
-    windows = Windows(trajectories, list(chosen), choices)
-    require_fit(model.signature, windows.signature())
-    return windows.gather(range(len(windows)))
+    return first_windows(model, trajectories, samples, frames).gather(range(len(samples)))
 
 
-def rollout_of(model: Operator, batch: Window) -> Callable[[], Tensor]:
-    """The rollout of a batch, ready to be run; its answer comes to the CPU, so a GPU is waited for."""
+def rollout_of(model: Evaluable, batch: Window) -> Callable[[], Tensor]:
+    """The rollout of a batch, ready to run; its frames are moved to the CPU, which waits for a GPU."""
     horizon = batch.targets.shape[1]
     return lambda: predict_frames(model, batch.inputs, horizon, batch.params, batch.grid)
 
 
-def cost_of(model: Operator, run: Callable[[], Tensor], seconds: float, batch: Window) -> dict[str, float]:
+def cost_of(model: Evaluable, run: Callable[[], Tensor], seconds: float, batch: Window) -> dict[str, float]:
     """Seconds of a rollout and of a frame of it, and megabytes."""
     weights = sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
     return {
         "seconds": seconds,
         "seconds_per_frame": seconds / (batch.targets.shape[0] * batch.targets.shape[1]),
-        "peak_memory_mb": peak_bytes(run, device_of(model)) / 1e6,
+        "peak_memory_mb": peak_bytes(run, numbers_of(model)[0]) / 1e6,
         "weights_mb": weights / 1e6,
     }
 
 
-def machine(model: Operator) -> dict[str, Any]:
+def machine(model: nn.Module) -> dict[str, Any]:
     """Where times were taken: device, threads, and type of the model's numbers."""
-    like = next(iter(model.state_dict().values()))
-    return {
-        "device": like.device.type,
-        "threads": torch.get_num_threads(),
-        "precision": str(like.dtype).removeprefix("torch."),
-    }
+    device, dtype = numbers_of(model)
+    precision = str(dtype).removeprefix("torch.")
+    return {"device": device.type, "threads": torch.get_num_threads(), "precision": precision}
 
 
-def device_of(model: Operator) -> torch.device:
-    """Where a model computes."""
-    like: Tensor = next(iter(model.state_dict().values()))
-    return like.device
+def interleaved(
+    cases: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, progress: Progress | None = None
+) -> dict[str, Tensor]:
+    """Wall-clock seconds of each case in each round, `(rounds,)`; a round runs every case once, in order.
+
+    Cases are timed in turns, so that other work on the machine affects them alike, after one run of each to warm
+    up. A case on a GPU must wait for its own result.
+
+    >>> found = interleaved({"short": lambda: time.sleep(0.001), "long": lambda: time.sleep(0.05)}, rounds=3)
+    >>> bool(found["long"].median() > 3 * found["short"].median())
+    True
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for done in range((rounds + 1) * len(cases)):
+        name = list(cases)[done % len(cases)]
+        begin = time.perf_counter()
+        cases[name]()
+        seconds[name].append(time.perf_counter() - begin)
+        if progress is not None:
+            progress(done + 1, (rounds + 1) * len(cases))
+    return {name: torch.tensor(values[1:], dtype=torch.float64) for name, values in seconds.items()}
+
+
+def step_seconds(model: Operator, space: Sequence[int], *, batch: int = 1, repeats: int = 3) -> float:
+    """CPU seconds of one forward and backward pass on random fields: the median after one pass to warm up.
+
+    CPU time of all threads, not wall-clock time, so that other work on the machine matters less. A model without
+    parameters has no backward pass.
+    """
+    signature = model.signature
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(batch, signature.history, *space, signature.in_channels, generator=generator)
+    params = torch.randn(batch, signature.num_params, generator=generator) if signature.num_params else None
+    seconds = []
+    for _ in range(repeats + 1):
+        start = time.process_time()
+        loss = model(x, params).square().mean()
+        if loss.requires_grad:
+            loss.backward()
+        seconds.append(time.process_time() - start)
+        model.zero_grad(set_to_none=True)
+    return statistics.median(seconds[1:])
+
+
+def peak_bytes(run: Callable[[], object], device: torch.device) -> int:
+    """Bytes that tensors of `run` hold at its peak beyond those that existed before.
+
+    On a GPU this is the count of torch's allocator. The CPU has no such count, and the memory of the process includes
+    freed memory; so live tensors are counted one by one. Work space inside an operation is not counted.
+
+    >>> peak_bytes(lambda: (torch.zeros(1000) + 1).sum(), torch.device("cpu"))
+    8000
+    """
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        run()
+        torch.cuda.synchronize(device)
+        return int(torch.cuda.max_memory_allocated(device) - before)
+    live = _LiveTensors()
+    with live:
+        run()
+    return live.peak
+
+
+class _LiveTensors(TorchDispatchMode):
+    """Counts the storages that operations make, until each is freed."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now, self.peak = 0, 0
+        self._known: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run the operation, then count the new storages of its result."""
+        given = {id(leaf.untyped_storage()) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)}
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                storage = leaf.untyped_storage()
+                # A view, or the result of an operation in place, lives in memory that existed already.
+                if id(storage) not in given and storage not in self._known:
+                    self._count(storage)
+        return result
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        size = storage.nbytes()
+        self._known.add(storage)
+        weakref.finalize(storage, self._release, size)
+        self.now += size
+        self.peak = max(self.peak, self.now)
+
+    def _release(self, size: int) -> None:
+        self.now -= size

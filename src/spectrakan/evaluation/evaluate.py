@@ -1,166 +1,162 @@
-"""Scores of an operator on trajectories it has not seen: rolled out from the first window, metric by metric."""
+"""Scores of an operator on test trajectories: rolled out from the first window, metric by metric."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import nn
 
-from spectrakan.data.catalog import TASKS
-from spectrakan.data.progress import Progress
-from spectrakan.data.regenerate import regenerate
+from spectrakan.data.problems import find_problem
+from spectrakan.data.regenerate import brought_to
+from spectrakan.data.write import WRITERS
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import predicted_batches
-from spectrakan.evaluation.share import ALONE, Share
-from spectrakan.fields import Array, Grid, Trajectories
-from spectrakan.metrics import MetricAccumulator
-from spectrakan.models.operator import Operator
-from spectrakan.numerics.resample import overlap_matrix
+from spectrakan.evaluation.batches import (
+    DEFAULT,
+    EvaluationSettings,
+    Samples,
+    all_or,
+    all_predicted,
+    heading,
+    predicted_batches,
+)
+from spectrakan.evaluation.operators import as_operator
+from spectrakan.fields import Trajectories
+from spectrakan.metrics import MetricAccumulator, anomaly_r2
+from spectrakan.storage import require_writable
 
 TIME_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredFrames:
     """Which frames of a trajectory are predicted, and which of them count."""
 
     horizon: int
     frames: tuple[int, ...]
-    """Places of the frames that count among the predicted ones."""
+    """Indices of the frames that count among the predicted ones."""
 
 
 def evaluate(
-    model: Operator,
+    model: nn.Module,
     trajectories: Trajectories,
     resolution: int | None = None,
     horizon: int | None = None,
     *,
-    samples: Sequence[int] | None = None,
-    batch_size: int = 16,
-    convention: str = "exact",
-    share: Share = ALONE,
-    progress: Progress | None = None,
+    samples: Samples = None,
+    history: int | None = None,
+    anomalies_from: Sequence[int] | None = None,
+    settings: EvaluationSettings = DEFAULT,
 ) -> dict[str, Any]:
     """Score rollouts from the first window of each trajectory, on the grid of the data or on another.
 
-    `resolution` is cells along the longest axis: generated samples are solved anew on that grid, others can only
-    be averaged onto a coarser one. `horizon` is frames to predict, by default those of the task; where the task
-    names times to score, only those count. `samples` restricts to some trajectories. With a `share` this process
-    scores its part of them, and all processes get the scores of all. The answer has `metrics`,
-    `metrics_per_field`, `metrics_per_frame`, `times`, `horizon`, `resolution`, `num_samples`, `task`, `model`, and
-    `data`, which says whether fields are as `given`, `solved` or `averaged`.
+    `model` is an operator, or any module that is called as `module(x, params=None, grid=None)` in physical units
+    and reads `history` frames. `resolution` is cells along the longest axis: generated samples are solved anew on
+    that grid, others can only be averaged onto a coarser one. `horizon` is the number of frames to predict, by
+    default the problem's; where the problem names times to score, only those count. `samples` restricts to some
+    trajectories. With `anomalies_from`, the training samples of a steady problem, `anomaly_r2` is added. With a
+    share in `settings` this process scores its part, and every process returns the scores of all. The result has
+    `metrics`, `metrics_per_field`, `metrics_per_frame`, `times`, `horizon`, `resolution`, `num_samples`, `task`,
+    `model`, and `data`, which says whether fields are as `given`, `solved` or `averaged`.
     """
     data, source = brought_to(trajectories, resolution)
-    chosen = list(range(data.num_samples)) if samples is None else list(samples)
-    scored = scored_frames(data, model.signature.history, horizon)
+    operator = as_operator(model, data, history)
+    chosen = all_or(samples, data)
+    scored = scored_frames(data, operator.signature.history, horizon)
     # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
-    mine = share.part(len(chosen), batch_size if convention == "pdebench" else 1)
-    part = chosen[mine.start : mine.stop]
-    scores = accumulate(model, data, part, scored, batch_size=batch_size, convention=convention, progress=progress)
-    return summary(model, data, scored, share.join(scores, data.grid)) | {"data": source}
-
-
-def accumulate(
-    model: Operator,
-    trajectories: Trajectories,
-    samples: Sequence[int],
-    scored: Scored,
-    *,
-    batch_size: int = 16,
-    convention: str = "exact",
-    progress: Progress | None = None,
-) -> MetricAccumulator:
-    """Scores of some samples as a stream, so that processes can share them out and merge."""
-    accumulator = MetricAccumulator(
-        convention, batch_size=batch_size if convention == "pdebench" else None, grid=trajectories.grid
-    )
+    unit = settings.batch_size if settings.convention == "pdebench" else 1
+    mine = settings.share.part(len(chosen), unit)
+    stream = MetricAccumulator(settings.convention, batch_size=settings.batch_size, grid=data.grid)
     kept = list(scored.frames)
-    for batch in predicted_batches(
-        model, trajectories, samples, scored.horizon, batch_size=batch_size, progress=progress
-    ):
-        accumulator.update(batch.frames[:, kept], batch.window.targets[:, kept])
-    return accumulator
-
-
-def summary(model: Operator, trajectories: Trajectories, scored: Scored, scores: MetricAccumulator) -> dict[str, Any]:
-    """What was scored, and how it came out, as plain values."""
-    result = scores.result()
-    first = 0 if trajectories.steady else model.signature.history
-    return {
-        "task": trajectories.task,
-        "model": model.name,
-        "resolution": list(trajectories.grid.shape),
-        "num_samples": result.num_samples,
-        "horizon": scored.horizon,
-        "times": [float(trajectories.times[first + frame]) for frame in scored.frames],
+    for window, frames in predicted_batches(operator, data, chosen[mine.start : mine.stop], scored.horizon, settings):
+        stream.update(frames[:, kept], window.targets[:, kept])
+    result = settings.share.join(stream, data.grid).result()
+    first = 0 if data.steady else operator.signature.history
+    scores = heading(operator, data, result.num_samples, scored.horizon) | {
+        "times": [float(data.times[first + frame]) for frame in scored.frames],
         "metrics": result.reduced,
-        "metrics_per_field": result.by_field([spec.name for spec in trajectories.fields]),
+        "metrics_per_field": result.by_field([spec.name for spec in data.fields]),
         "metrics_per_frame": {name: [float(value) for value in row] for name, row in result.per_frame.items()},
+        "data": source,
     }
+    if anomalies_from is not None:
+        add_anomaly_scores(scores, operator, data, train=anomalies_from, test=chosen)
+    return scores
 
 
-def scored_frames(trajectories: Trajectories, history: int, horizon: int | None = None) -> Scored:
-    """Frames to predict: as asked, else the task's; frames that count: at the task's times, else all.
+def check_evaluation(
+    model: nn.Module,
+    trajectories: Trajectories,
+    horizon: int | None = None,
+    *,
+    samples: Samples = None,
+    history: int | None = None,
+) -> None:
+    """Refuse a model, horizon or samples that do not fit the data."""
+    operator = as_operator(model, trajectories, history)
+    scored_frames(trajectories, operator.signature.history, horizon)
+    count = trajectories.num_samples
+    if samples is not None and (not samples or min(samples) < 0 or max(samples) >= count):
+        raise ConfigError(f"samples must be some of 0..{count - 1}, got {list(samples)[:5]}")
 
-    A horizon that was asked for counts in full.
+
+def check_output(path: Path, *, force: bool = False) -> None:
+    """Refuse a file of fields that cannot be written: ending, missing package, existing file or folder."""
+    if path.suffix not in WRITERS:
+        raise ConfigError(f"cannot write '{path}'; its name must end in one of {', '.join(WRITERS)}")
+    if path.suffix == ".nc" and find_spec("h5netcdf") is None:
+        raise ConfigError(f"writing '{path}' needs h5netcdf: pip install 'spectrakan[climate]', or write .h5")
+    if path.exists() and not force:
+        raise ConfigError(f"'{path}' exists already; choose another --output, or --force to replace it")
+    require_writable(path.parent)
+
+
+def add_anomaly_scores(
+    scores: dict[str, Any], model: nn.Module, trajectories: Trajectories, *, train: Sequence[int], test: Sequence[int]
+) -> None:
+    """Add `anomaly_r2` to `scores`: R² of departures from the mean field of the `train` samples, on the `test` ones.
+
+    For steady problems whose fields are close to their mean, such as pressure, where a relative error means little.
+    Each field has its score, and `metrics` their mean.
+    """
+    if not trajectories.steady or not train or not test:
+        raise ConfigError("anomalies need a steady problem with samples to train and to test on")
+    mean = sum(np.asarray(trajectories.values[index], dtype=np.float64)[0] for index in train) / len(train)
+    pred, truth = all_predicted(model, trajectories, test, 1)
+    explained = anomaly_r2(pred, truth, torch.as_tensor(mean), trajectories.grid.volumes()).tolist()
+    for spec, value in zip(trajectories.fields, explained, strict=True):
+        scores["metrics_per_field"][spec.name]["anomaly_r2"] = value
+    scores["metrics"]["anomaly_r2"] = sum(explained) / len(explained)
+
+
+def scored_frames(trajectories: Trajectories, history: int, horizon: int | None = None) -> ScoredFrames:
+    """Frames to predict: `horizon`, else the problem's; frames that count: at the problem's times, else all.
+
+    With a given `horizon` all frames count.
     """
     if trajectories.steady:
         if horizon not in (None, 1):
-            raise ConfigError(f"a steady task has one frame to predict, got horizon {horizon}")
-        return Scored(1, (0,))
+            raise ConfigError(f"a steady problem has one frame to predict, got horizon {horizon}")
+        return ScoredFrames(1, (0,))
     left = len(trajectories.times) - history
     if left < 1 or (horizon is not None and not 1 <= horizon <= left):
         raise ConfigError(
-            f"the trajectories have {len(trajectories.times)} frames, of which {history} are seen: "
-            f"a horizon of 1 to {left} is possible, got {horizon}"
+            f"the trajectories have {len(trajectories.times)} frames, of which {history} are given to the model: "
+            + (f"a horizon of 1 to {left} is possible, got {horizon}" if left > 0 else "none is left to predict")
         )
-    known = TASKS.get(trajectories.task)
+    known = find_problem(trajectories.name)
     if horizon is not None or known is None:
-        return Scored(horizon or left, tuple(range(horizon or left)))
+        return ScoredFrames(horizon or left, tuple(range(horizon or left)))
     span = min(known.horizon, left)
     ahead = trajectories.times[history : history + span]
     counted = [
-        place
-        for place, time in enumerate(ahead)
+        frame
+        for frame, time in enumerate(ahead)
         if any(abs(time - mark) < TIME_TOLERANCE for mark in known.scored_times)
     ]
-    return Scored(span, tuple(counted) if counted else tuple(range(span)))
-
-
-def brought_to(trajectories: Trajectories, resolution: int | None) -> tuple[Trajectories, str]:
-    """The samples on `resolution` cells along the longest axis, and how they got there."""
-    if resolution is None or resolution == max(trajectories.grid.shape):
-        return trajectories, "given"
-    if trajectories.origin:
-        return regenerate(trajectories, resolution=resolution), "solved"
-    return coarsen(trajectories, resolution), "averaged"
-
-
-def coarsen(trajectories: Trajectories, resolution: int) -> Trajectories:
-    """Fields averaged onto `resolution` equal cells per axis (the longest one, others in proportion)."""
-    old = trajectories.grid
-    longest = max(old.shape)
-    shape = tuple(round(size * resolution / longest) for size in old.shape)
-    if shape == old.shape:
-        return trajectories
-    if resolution > longest or min(shape) < 1:
-        raise ConfigError(
-            f"the data have {' x '.join(map(str, old.shape))} cells and cannot be brought to {resolution}: "
-            "averages exist on coarser grids only, and these samples do not say how they were generated; evaluate on "
-            f"a set solved there (`spectrakan generate TASK --resolution {resolution}`)"
-        )
-    if not old.is_uniform():
-        raise ConfigError("only fields on equal cells can be brought to another resolution")
-    new = Grid.uniform(shape, old.bounds, old.boundary)
-    maps = [overlap_matrix(fine, coarse).numpy() for fine, coarse in zip(old.edges, new.edges, strict=True)]
-
-    def average(array: Array) -> Array:
-        values = np.asarray(array)
-        for axis, matrix in enumerate(maps, start=2):
-            values = np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
-        return np.ascontiguousarray(values.astype(array.dtype))
-
-    inputs = None if trajectories.inputs is None else average(trajectories.inputs)
-    return replace(trajectories, values=average(trajectories.values), inputs=inputs, grid=new, origin={})
+    return ScoredFrames(span, tuple(counted) if counted else tuple(range(span)))

@@ -1,52 +1,60 @@
-"""How much quicker an operator is than the project's own solver: on the same grid, and at the same error.
+"""How much faster an operator is than the package's own solver: on the same grid, and at the same error.
 
-The truth is what the solver gives on the grid of the data, N cells. On a coarser grid n the solver is quicker and
-errs; its fields are brought to N cells by lines between cell centres and compared with the truth. Equal error is
-where the solver's error has come down to the model's:
+The truth is the solution on the grid of the data, N cells. On a coarser grid n the solver is faster and less
+accurate; its fields are interpolated to N cells linearly between cell centres and compared with the truth. Equal
+error is where the solver's error equals the model's:
 
     equal resolution   t_solver(N) / t_model
     equal error        t_solver(n*) / t_model,  n* the coarsest grid with error no larger than the model's, and
                        between n* and the next coarser one with t interpolated along the error
 
 A solver starts at time 0 and the model from given frames: the solver's time is that of the predicted frames alone,
-its whole time less that of the given frames. `with_history` charges the model for the frames it must be given.
+its whole time minus that of the given frames. `with_history` adds the time of the given frames to the model's.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from spectrakan.data.progress import Progress
-from spectrakan.data.regenerate import require_same
-from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import evaluation_mode
-from spectrakan.evaluation.cost import ROUNDS, SAMPLES, cost_of, first_windows, machine, rollout_of
-from spectrakan.evaluation.equal_error import SolverPoint, equal_error
+from spectrakan.data.regenerate import recipe_of, require_same
+from spectrakan.data.survey import Progress
+from spectrakan.errors import ConfigError, SpectraKANError
+from spectrakan.evaluation.batches import Samples, all_or, heading
+from spectrakan.evaluation.cost import ROUNDS, SAMPLES, cost_of, first_batch, interleaved, machine, rollout_of
 from spectrakan.evaluation.evaluate import scored_frames
-from spectrakan.evaluation.plain import as_json
-from spectrakan.evaluation.solver_run import SolverRun
-from spectrakan.evaluation.timing import interleaved
-from spectrakan.fields import Trajectories
+from spectrakan.evaluation.operators import as_operator, evaluation_mode
+from spectrakan.fields import Grid, Trajectories
 from spectrakan.metrics import evaluate_fields
-from spectrakan.models.operator import Operator
+from spectrakan.numerics.resample import interpolation_matrix
+from spectrakan.runs.record import as_json
 
 SHARES = (0.125, 0.25, 0.375, 0.5, 0.75)
-"""Coarser grids that are tried by default, as shares of the cells along an axis."""
+"""Coarser grids that are tried by default, as fractions of the cells along an axis."""
 LEAST_CELLS = 8
 
 
+@dataclass(frozen=True)
+class SolverPoint:
+    """The solver on one grid."""
+
+    resolution: tuple[int, ...]
+    error: float
+    """Relative L2 against the solution on the finest grid; infinite where the solver fails."""
+    seconds: float
+
+
 def speed_up(
-    model: Operator,
+    model: nn.Module,
     trajectories: Trajectories,
     horizon: int | None = None,
     *,
-    samples: Sequence[int] | None = None,
+    samples: Samples = None,
     grids: Sequence[int] | None = None,
     rounds: int = ROUNDS,
     progress: Progress | None = None,
@@ -54,24 +62,27 @@ def speed_up(
     """Time of a rollout over that of the solver, for generated `samples` (the first 8 unless named) as one batch.
 
     `grids` are cells along the longest axis on which the solver is tried, below the data's own. Model and solvers
-    are timed in turns, `rounds` times, on the threads that the answer states; seconds are medians on the clock.
+    are timed in turns, `rounds` times, on the threads that the result states; seconds are wall-clock medians.
     """
-    chosen = list(range(min(SAMPLES, trajectories.num_samples)) if samples is None else samples)
+    operator, chosen = as_operator(model, trajectories), all_or(samples, trajectories, SAMPLES)
     require_same(trajectories)
-    batch = first_windows(model, trajectories, chosen, horizon)
-    scored = scored_frames(trajectories, model.signature.history, horizon)
-    given = 0 if trajectories.steady else model.signature.history
-    truth, counted = batch.targets[:, list(scored.frames)], [given + place for place in scored.frames]
+    batch = first_batch(operator, trajectories, chosen, horizon)
+    scored = scored_frames(trajectories, operator.signature.history, horizon)
+    given = 0 if trajectories.steady else operator.signature.history
+    truth, counted = batch.targets[:, list(scored.frames)], [given + frame for frame in scored.frames]
     last = given + scored.horizon
     runs = {size: SolverRun(trajectories, chosen, size) for size in _grids(trajectories, grids)}
     errors = {size: run.error(truth, counted, last, trajectories.grid) for size, run in runs.items()}
-    cases = _solver_cases({size: run for size, run in runs.items() if errors[size] < math.inf}, given, last)
-    with evaluation_mode(model):
-        cases["model"] = rollout_of(model, batch)
-        times = interleaved(_told(cases, rounds, progress), rounds)
-        own = cost_of(model, cases["model"], float(times["model"].median()), batch)
-        said = cases["model"]()[:, list(scored.frames)]
-    error = evaluate_fields(said, truth, grid=trajectories.grid)["relative_l2"]
+    sound = {size: run for size, run in runs.items() if errors[size] < math.inf}
+    # On each grid all frames are timed, and the given ones alone.
+    cases = {f"solver {size}": run.frames(last) for size, run in sound.items()}
+    cases |= {f"given {size}": run.frames(given) for size, run in sound.items() if given}
+    with evaluation_mode(operator):
+        cases["model"] = rollout_of(operator, batch)
+        times = interleaved(cases, rounds, progress)
+        own = cost_of(operator, cases["model"], float(times["model"].median()), batch)
+        pred = cases["model"]()[:, list(scored.frames)]
+    error = evaluate_fields(pred, truth, grid=trajectories.grid)["relative_l2"]
     points = [
         SolverPoint(run.recipe.resolution, errors[size], _predicted_seconds(times, size))
         for size, run in runs.items()
@@ -79,28 +90,17 @@ def speed_up(
     finest = points[-1].seconds
     before = float(times[f"given {max(runs)}"].median()) if given else 0.0
     return as_json(
-        task=trajectories.task,
-        model=model.name,
-        resolution=trajectories.grid.shape,
-        num_samples=len(chosen),
-        horizon=scored.horizon,
-        rounds=rounds,
-        **machine(model),
-        error_metric="relative_l2",
-        rollout=own | {"error": error},
-        solver=[asdict(point) | {"speed_up": point.seconds / own["seconds"]} for point in points],
-        equal_resolution={
-            "speed_up": finest / own["seconds"],
-            "with_history": (before + finest) / (before + own["seconds"]),
-        },
-        equal_error=equal_error(points, error, own["seconds"]),
+        heading(operator, trajectories, len(chosen), scored.horizon)
+        | {"rounds": rounds, **machine(operator), "error_metric": "relative_l2", "rollout": own | {"error": error}}
+        | {"solver": [asdict(point) | {"speed_up": point.seconds / own["seconds"]} for point in points]}
+        | {
+            "equal_resolution": {
+                "speed_up": finest / own["seconds"],
+                "with_history": (before + finest) / (before + own["seconds"]),
+            },
+            "equal_error": equal_error(points, error, own["seconds"]),
+        }
     )
-
-
-def _solver_cases(runs: Mapping[int, SolverRun], given: int, last: int) -> dict[str, Callable[[], Tensor]]:
-    """What is timed: on each grid all frames, and the given ones alone."""
-    cases = {f"solver {size}": run.frames(last) for size, run in runs.items()}
-    return cases | ({f"given {size}": run.frames(given) for size, run in runs.items()} if given else {})
 
 
 def _grids(trajectories: Trajectories, grids: Sequence[int] | None) -> list[int]:
@@ -114,27 +114,90 @@ def _grids(trajectories: Trajectories, grids: Sequence[int] | None) -> list[int]
 
 def _predicted_seconds(times: dict[str, Tensor], size: int) -> float:
     """Median over rounds of the time for the predicted frames; NaN where the solver failed."""
-    whole, given = times.get(f"solver {size}"), times.get(f"given {size}")
-    if whole is None:
-        return math.nan
-    spent = whole if given is None else whole - given
-    return max(0.0, float(spent.median()))
+    whole, given = times.get(f"solver {size}"), times.get(f"given {size}", 0.0)
+    return math.nan if whole is None else max(0.0, float((whole - given).median()))
 
 
-def _told(
-    cases: Mapping[str, Callable[[], Tensor]], rounds: int, progress: Progress | None
-) -> Mapping[str, Callable[[], Tensor]]:
-    """The cases, each telling when it is done."""
-    if progress is None:
-        return cases
-    total, done = len(cases) * (rounds + 1), itertools.count(1)
+def equal_error(points: Sequence[SolverPoint], error: float, seconds: float) -> dict[str, Any] | None:
+    """The solver at a model's `error`, and its time over the model's `seconds`; `points` go from coarse to fine.
 
-    def telling(run: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        def told() -> Tensor:
-            answer = run()
-            progress(next(done), total)
-            return answer
+    `resolution` is the coarsest grid whose error is no larger than the model's; `interpolated` lies between it and
+    the next coarser one, by a power law of time against error (by a line to a grid without error).
+    `bound` is `at most` where this holds for the coarsest grid already: a still coarser one may suffice.
+    None where the model's error is not finite.
 
-        return told
+    >>> points = [SolverPoint((16,), 0.4, 1.0), SolverPoint((32,), 0.1, 4.0), SolverPoint((64,), 0.0, 16.0)]
+    >>> found = equal_error(points, 0.2, 2.0)
+    >>> found["resolution"], found["speed_up"], round(found["interpolated"]["speed_up"], 6)
+    ((32,), 2.0, 1.0)
+    """
+    if not math.isfinite(error):
+        return None
+    index = next((at for at, point in enumerate(points) if point.error <= error), len(points) - 1)
+    found, between = points[index], None
+    if index and math.isfinite(points[index - 1].error):
+        spent = _interpolated(points[index - 1], found, error)
+        between = {"seconds": spent, "speed_up": spent / seconds}
+    bound = "at most" if index == 0 else None
+    return asdict(found) | {"speed_up": found.seconds / seconds, "bound": bound, "interpolated": between}
 
-    return {name: telling(run) for name, run in cases.items()}
+
+def _interpolated(coarse: SolverPoint, fine: SolverPoint, error: float) -> float:
+    """Seconds at `error` between two grids: a power law between positive errors, a line where one is zero."""
+    share = (coarse.error - error) / (coarse.error - fine.error) if coarse.error > fine.error else 1.0
+    if min(fine.error, coarse.seconds, fine.seconds, error) > 0 and coarse.error > fine.error:
+        share = math.log(coarse.error / error) / math.log(coarse.error / fine.error)
+        return float(coarse.seconds * (fine.seconds / coarse.seconds) ** share)
+    return coarse.seconds + share * (fine.seconds - coarse.seconds)
+
+
+class SolverRun:
+    """Some samples of `trajectories` on `cells` cells along the longest axis."""
+
+    def __init__(self, trajectories: Trajectories, samples: Sequence[int], cells: int) -> None:
+        recipe = recipe_of(trajectories, cells)
+        share = max(recipe.resolution) / max(trajectories.grid.shape)
+        cut = getattr(recipe.parameters, "min_cells", None)
+        if cut is not None:
+            # A solver that refines its cells up to a minimum number needs a smaller minimum to be a coarser solver.
+            recipe = replace(recipe, parameters=replace(recipe.parameters, min_cells=max(1, round(cut * share))))
+        self.recipe, self.samples = recipe, list(samples)
+        self.initial = torch.cat([recipe.draw(range(sample, sample + 1)) for sample in samples])
+
+    def frames(self, count: int) -> Callable[[], Tensor]:
+        """A function that solves for the first `count` frames of all samples; a steady solution has one."""
+        recipe, times = self.recipe, self.recipe.times[: max(1, count)]
+        if recipe.varied is None:
+            return lambda: recipe.equation.solve(self.initial, times, recipe.parameters)
+        parts = list(zip(self.initial[:, None], self.samples, strict=True))
+        return lambda: torch.cat([recipe.equation.solve(part, times, recipe.parameters_of(n)) for part, n in parts])
+
+    def error(self, truth: Tensor, kept: Sequence[int], last: int, grid: Grid) -> float:
+        """Relative L2 error of the frames that count, on the cells of the truth."""
+        if self.recipe.resolution == grid.shape:
+            return 0.0  # by definition: this is the truth
+        try:
+            solved = self.frames(last)()[:, list(kept)]
+        except SpectraKANError:
+            return math.inf  # too coarse a grid for the scheme
+        found = evaluate_fields(brought_to_cells(solved, grid), truth, grid=grid)["relative_l2"]
+        return found if math.isfinite(found) else math.inf
+
+
+def brought_to_cells(frames: Tensor, grid: Grid) -> Tensor:
+    """Frames `(B, T, *coarse, C)` on the cells of a finer `grid`, linear between cell centres.
+
+    Beyond the outermost centres they are extrapolated, so that fields linear in space are reproduced exactly.
+    """
+    boundary = grid.boundary or ("outflow",) * len(grid.shape)
+    for axis, (centres, kind) in enumerate(zip(grid.unit_coordinates(), boundary, strict=True), start=2):
+        cells = frames.shape[axis]
+        if kind == "periodic":
+            matrix = interpolation_matrix(centres, cells, periodic=True)
+        else:
+            # One more cell at both ends, extrapolated linearly from the last two.
+            first, second, before, end = (frames.narrow(axis, at, 1) for at in (0, 1, cells - 2, cells - 1))
+            frames = torch.cat([2 * first - second, frames, 2 * end - before], dim=axis)
+            matrix = interpolation_matrix((centres * cells + 1) / (cells + 2), cells + 2, periodic=False)
+        frames = torch.tensordot(frames, matrix.to(frames), dims=([axis], [1])).movedim(-1, axis)
+    return frames

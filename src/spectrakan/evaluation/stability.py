@@ -1,7 +1,7 @@
-"""Long rollouts: whether and when an operator that is fed its own answers leaves all bounds.
+"""Long rollouts: whether and when an operator that is fed its own output leaves all bounds.
 
 A sample blows up at the first frame in which a value is not finite, or lies further from the middle of the data's
-range [a, b] of its field than a stated multiple of it:
+range [a, b] of its field than a given multiple of the range:
 
     |u - (a + b)/2| > limit (b - a)
 """
@@ -15,18 +15,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from spectrakan.data.progress import Progress
 from spectrakan.data.regenerate import regenerate
-from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import evaluation_mode, predict_frames, require_fit
-from spectrakan.evaluation.error_growth import ErrorGrowth
+from spectrakan.evaluation.batches import (
+    DEFAULT,
+    EvaluationSettings,
+    Samples,
+    all_or,
+    first_windows,
+    heading,
+    predict_frames,
+)
 from spectrakan.evaluation.evaluate import scored_frames
-from spectrakan.evaluation.plain import as_json
+from spectrakan.evaluation.operators import Evaluable, as_operator, evaluation_mode
+from spectrakan.evaluation.profile import ErrorGrowth
 from spectrakan.fields import Trajectories, Window
-from spectrakan.models.operator import Operator
+from spectrakan.runs.record import as_json
 
 FACTOR = 5
 """Horizons of training that are rolled out."""
@@ -35,8 +41,8 @@ LIMIT = 10.0
 
 
 @dataclass(frozen=True)
-class Range:
-    """Middle and width of what each field takes in the data, `(channel,)`."""
+class FieldRange:
+    """Middle and width of the values of each field in the data, `(channel,)`."""
 
     middle: Tensor
     width: Tensor
@@ -45,148 +51,101 @@ class Range:
         """Which frames `(B, T, *space, C)` are not finite, and which leave the bounds: `(B, T)` each."""
         values = frames.to(torch.float64)
         finite = values.isfinite().flatten(2).all(-1)
-        beyond = ((values - self.middle).abs() > limit * self.width).flatten(2).any(-1)
-        return ~finite, beyond
-
-    def by_name(self, trajectories: Trajectories) -> dict[str, list[float]]:
-        """Lowest and highest value of each field."""
-        ends = torch.stack([self.middle - self.width / 2, self.middle + self.width / 2], dim=-1)
-        return {spec.name: row for spec, row in zip(trajectories.fields, ends.tolist(), strict=True)}
-
-
-@dataclass(frozen=True)
-class BlowUp:
-    """Where a rollout ended."""
-
-    frame: int
-    """Predicted frame, counted from 1."""
-    kind: str
-    """`not finite` or `out of range`."""
+        return ~finite, ((values - self.middle).abs() > limit * self.width).flatten(2).any(-1)
 
 
 def stability(
-    model: Operator,
+    model: nn.Module,
     trajectories: Trajectories,
     horizon: int | None = None,
     *,
     factor: int = FACTOR,
     limit: float = LIMIT,
-    samples: Sequence[int] | None = None,
-    batch_size: int = 16,
-    progress: Progress | None = None,
+    samples: Samples = None,
+    settings: EvaluationSettings = DEFAULT,
 ) -> dict[str, Any]:
-    """Roll out `factor` times the horizon of training and say which samples blow up, when, and how errors grow.
+    """Roll out `factor` times the horizon of training: which samples blow up, when, and how errors grow.
 
-    `horizon` is that of training, by default the task's. Generated samples are solved on for as long, so that errors
-    are known to the end; of others the stored frames are compared, as far as they go. The answer has `blow_ups`
+    `horizon` is that of training, by default the problem's. Generated samples are solved for as long, so that errors
+    are known to the end; of others the stored frames are compared, as far as they go. The result has `blow_ups`
     (their number), one entry a sample under `samples` (`blow_up_frame` counts predicted frames from 1, None if there
-    was none; `relative_l2` after 1, 2, .. horizons), and by frame the `median_relative_l2` and `largest_relative_l2`
+    is none; `relative_l2` after 1, 2, .. horizons), and by frame the `median_relative_l2` and `largest_relative_l2`
     of the samples.
     """
-    facts = model.signature
-    if not facts.evolves or factor < 1 or not limit > 0.5:
-        raise ConfigError(
-            "stability is asked of operators in time, with a factor of at least 1 and a limit above 0.5, got "
-            f"{'one in time' if facts.evolves else 'a steady one'}, factor {factor} and limit {limit}"
-        )
-    chosen = list(range(trajectories.num_samples)) if samples is None else list(samples)
+    check_stability(model, trajectories, factor=factor, limit=limit)
+    operator, chosen = as_operator(model, trajectories), all_or(samples, trajectories)
     if not chosen:
         raise ConfigError("no samples to roll out; name some")
-    base = scored_frames(trajectories, facts.history, horizon).horizon
+    history = operator.signature.history
+    base = scored_frames(trajectories, history, horizon).horizon
+    total = factor * base
     bounds = data_range(trajectories, chosen)
-    data = _long_enough(trajectories, facts.history + factor * base)
-    growth = ErrorGrowth([spec.name for spec in data.fields], data.grid)
-    ends: list[BlowUp | None] = []
-    for window in _windows(model, data, chosen, factor * base, batch_size):
-        ends += _follow(model, window, (base, factor * base), bounds, limit, growth)
-        if progress is not None:
-            progress(len(ends), len(chosen))
-    errors = growth.sample_errors()
-    times = _times(data, facts.history, factor * base)
+    longer = bool(trajectories.origin) and len(trajectories.times) < history + total
+    data = regenerate(trajectories, frames=history + total) if longer else trajectories
+    windows = first_windows(operator, data, chosen, min(total, len(data.times) - history))
+    names = [spec.name for spec in data.fields]
+    growth = ErrorGrowth(names, data.grid)
+    broken: list[tuple[int, str] | None] = []
+    with evaluation_mode(operator):
+        for first in range(0, len(chosen), settings.batch_size):
+            window = windows.gather(range(first, min(first + settings.batch_size, len(chosen))))
+            broken += _follow(_stretches(operator, window, base, total), window, bounds, limit, growth)
+            if settings.progress is not None:
+                settings.progress(len(broken), len(chosen))
+    errors, times = growth.sample_errors(), _times(data, history, total)
+    ends = torch.stack([bounds.middle - bounds.width / 2, bounds.middle + bounds.width / 2], dim=-1)
+    outcomes = []
+    for sample, end, each in zip(chosen, broken, errors, strict=True):
+        frame, kind = end or (None, None)
+        time = None if frame is None else times[frame - 1]
+        found = {"sample": sample, "blow_up_frame": frame, "blow_up_time": time, "kind": kind}
+        outcomes.append(found | {"relative_l2": each[base - 1 :: base]})
+    # NaN as infinity, so that a failed sample is the worst one.
+    ranked = errors.nan_to_num(nan=math.inf, posinf=math.inf)
     return as_json(
-        task=trajectories.task,
-        model=model.name,
-        resolution=trajectories.grid.shape,
-        num_samples=len(chosen),
-        training_horizon=base,
-        factor=factor,
-        horizon=factor * base,
-        limit=limit,
-        range=bounds.by_name(data),
-        blow_ups=sum(end is not None for end in ends),
-        times=times,
-        frames_with_truth=errors.shape[1],
-        median_relative_l2=_worst_last(errors).median(0).values,
-        largest_relative_l2=_worst_last(errors).amax(0),
-        samples=[
-            _of_sample(sample, end, times) | {"relative_l2": each[base - 1 :: base]}
-            for sample, end, each in zip(chosen, ends, errors, strict=True)
-        ],
+        heading(operator, trajectories, len(chosen), total)
+        | {
+            "training_horizon": base,
+            "factor": factor,
+            "limit": limit,
+            "range": dict(zip(names, ends.tolist(), strict=True)),
+        }
+        | {
+            "blow_ups": sum(end is not None for end in broken),
+            "times": times,
+            "frames_with_truth": errors.shape[1],
+            "median_relative_l2": ranked.median(0).values,
+            "largest_relative_l2": ranked.amax(0),
+            "samples": outcomes,
+        }
     )
 
 
-def _of_sample(sample: int, end: BlowUp | None, times: Sequence[float]) -> dict[str, Any]:
-    return {
-        "sample": sample,
-        "blow_up_frame": None if end is None else end.frame,
-        "blow_up_time": None if end is None else times[end.frame - 1],
-        "kind": None if end is None else end.kind,
-    }
+def check_stability(model: nn.Module, trajectories: Trajectories, *, factor: int = 1, limit: float = 1.0) -> None:
+    """Refuse long rollouts of a model that is not fed its own output."""
+    evolves = as_operator(model, trajectories).signature.evolves
+    if not evolves or factor < 1 or not limit > 0.5:
+        raise ConfigError(
+            "stability is defined for operators in time, with a factor of at least 1 and a limit above 0.5, got "
+            f"{'one in time' if evolves else 'a steady one'}, factor {factor} and limit {limit}"
+        )
 
 
-def data_range(trajectories: Trajectories, samples: Sequence[int]) -> Range:
-    """What the fields of some samples take at all stored frames, read one sample at a time."""
+def data_range(trajectories: Trajectories, samples: Sequence[int]) -> FieldRange:
+    """The range of each field over all stored frames of some samples, read one sample at a time."""
     low = np.full(len(trajectories.fields), np.inf)
     high = -low
     for sample in samples:
         values = np.asarray(trajectories.values[sample], dtype=np.float64).reshape(-1, len(low))
         low, high = np.minimum(low, values.min(0)), np.maximum(high, values.max(0))
     width = torch.from_numpy(high - low)
-    # A field that is constant in the data has no range of its own; its size stands in.
-    size = torch.from_numpy(np.maximum(np.abs(low), np.abs(high))).clamp_min(1e-12)
-    return Range(torch.from_numpy((low + high) / 2), torch.where(width > 0, width, size))
+    # A field that is constant in the data has no range; its magnitude is used instead.
+    size = torch.from_numpy(np.maximum(np.abs(low), np.abs(high))).clamp_min(torch.finfo(torch.float64).tiny)
+    return FieldRange(torch.from_numpy((low + high) / 2), torch.where(width > 0, width, size))
 
 
-def _long_enough(trajectories: Trajectories, frames: int) -> Trajectories:
-    if len(trajectories.times) >= frames or not trajectories.origin:
-        return trajectories
-    return regenerate(trajectories, frames=frames)
-
-
-def _windows(
-    model: Operator, data: Trajectories, samples: Sequence[int], frames: int, batch_size: int
-) -> Iterator[Window]:
-    """First windows in batches, with as many true frames as there are; the model is in evaluation mode meanwhile."""
-    history = model.signature.history
-    known = min(frames, len(data.times) - history)
-    windows = Windows(data, samples, WindowSettings(history=history, horizon=known, starts="first"))
-    require_fit(model.signature, windows.signature())
-    with evaluation_mode(model):
-        for first in range(0, len(samples), batch_size):
-            yield windows.gather(range(first, min(first + batch_size, len(samples))))
-
-
-def _follow(
-    model: Operator, window: Window, span: tuple[int, int], bounds: Range, limit: float, growth: ErrorGrowth
-) -> list[BlowUp | None]:
-    """Roll a batch out horizon by horizon; frames without a truth are looked at and dropped."""
-    known = window.targets.shape[1]
-    kept: list[Tensor] = []
-    unfit: list[Tensor] = []
-    beyond: list[Tensor] = []
-    done = 0
-    for frames in _stretches(model, window, *span):
-        lost, far = bounds.broken(frames, limit)
-        unfit.append(lost)
-        beyond.append(far)
-        kept.append(frames[:, : max(0, known - done)])
-        done += frames.shape[1]
-    growth.add(torch.cat(kept, dim=1), window.targets)
-    return [_first(lost, far) for lost, far in zip(torch.cat(unfit, 1), torch.cat(beyond, 1), strict=True)]
-
-
-def _stretches(model: Operator, window: Window, horizon: int, total: int) -> Iterator[Tensor]:
-    """`total` frames in pieces of `horizon`, each going on from the last frames of the one before."""
+def _stretches(model: Evaluable, window: Window, horizon: int, total: int) -> Iterator[Tensor]:
+    """`total` frames in pieces of `horizon`, each continuing from the last frames of the one before."""
     inputs = window.inputs
     for first in range(0, total, horizon):
         frames = predict_frames(model, inputs, min(horizon, total - first), window.params, window.grid)
@@ -194,22 +153,27 @@ def _stretches(model: Operator, window: Window, horizon: int, total: int) -> Ite
         inputs = torch.cat([inputs.to(frames.dtype), frames], dim=1)[:, -inputs.shape[1] :]
 
 
-def _first(lost: Tensor, far: Tensor) -> BlowUp | None:
-    """The first broken frame of a sample, and what is wrong with it."""
-    broken = (lost | far).nonzero().flatten()
-    if not len(broken):
-        return None
-    place = int(broken[0])
-    return BlowUp(place + 1, "not finite" if bool(lost[place]) else "out of range")
-
-
-def _worst_last(errors: Tensor) -> Tensor:
-    """NaN as infinity, so that a broken sample is the worst one rather than none."""
-    return errors.nan_to_num(nan=math.inf, posinf=math.inf)
+def _follow(
+    stretches: Iterator[Tensor], window: Window, bounds: FieldRange, limit: float, growth: ErrorGrowth
+) -> list[tuple[int, str] | None]:
+    """First broken frame, counted from 1, and kind of blow-up of each sample; frames without truth are dropped."""
+    known, kept, flags = window.targets.shape[1], [], []
+    done = 0
+    for frames in stretches:
+        flags.append(torch.stack(bounds.broken(frames, limit)))
+        kept.append(frames[:, : max(0, known - done)])
+        done += frames.shape[1]
+    growth.add(torch.cat(kept, dim=1), window.targets)
+    ends: list[tuple[int, str] | None] = []
+    for not_finite, beyond in torch.cat(flags, dim=2).unbind(1):
+        broken = (not_finite | beyond).nonzero().flatten().tolist()
+        kind = "not finite" if broken and bool(not_finite[broken[0]]) else "out of range"
+        ends.append((broken[0] + 1, kind) if broken else None)
+    return ends
 
 
 def _times(data: Trajectories, history: int, frames: int) -> list[float]:
-    """Times of the predicted frames, at the last step of the data beyond their end."""
+    """Times of the predicted frames; beyond the end of the data with their last step."""
     ahead = [float(time) for time in data.times[history : history + frames]]
     last = ahead[-1] if ahead else float(data.times[-1])
     step = float(data.times[-1] - data.times[-2]) if len(data.times) > 1 else 1.0

@@ -1,17 +1,7 @@
 """The nouns of the package: grids, fields, signatures, trajectories and windows."""
 
 from spectrakan.fields.grid import BOUNDARIES, Boundary, Grid
-from spectrakan.fields.signature import OperatorSignature
+from spectrakan.fields.signature import OperatorSignature, Window
 from spectrakan.fields.trajectories import Array, FieldSpec, Trajectories
-from spectrakan.fields.window import Window
 
-__all__ = [
-    "BOUNDARIES",
-    "Array",
-    "Boundary",
-    "FieldSpec",
-    "Grid",
-    "OperatorSignature",
-    "Trajectories",
-    "Window",
-]
+__all__ = ["BOUNDARIES", "Array", "Boundary", "FieldSpec", "Grid", "OperatorSignature", "Trajectories", "Window"]

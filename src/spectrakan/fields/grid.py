@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal, get_args
 
@@ -60,10 +60,8 @@ class Grid:
         bounds = [(0.0, 1.0)] * len(shape) if bounds is None else bounds
         if len(bounds) != len(shape):
             raise ShapeError(f"{len(shape)} axes need as many bounds, got {len(bounds)}")
-        edges = [
-            torch.linspace(low, high, size + 1, dtype=torch.float64)
-            for size, (low, high) in zip(shape, bounds, strict=True)
-        ]
+        axes = zip(shape, bounds, strict=True)
+        edges = [torch.linspace(low, high, size + 1, dtype=torch.float64) for size, (low, high) in axes]
         return cls.from_edges(edges, boundary)
 
     @classmethod
@@ -80,10 +78,8 @@ class Grid:
     @classmethod
     def from_centres(cls, centres: Sequence[Tensor], boundary: Sequence[Boundary] = ()) -> Grid:
         """Cells around given centres: faces half-way between, the outer ones as far as their neighbours."""
-        faces = tuple(_faces_between(torch.as_tensor(axis, dtype=torch.float64)) for axis in centres)
-        made = cls.from_edges(faces, boundary)
         exact = tuple(torch.as_tensor(axis, dtype=torch.float64) for axis in centres)
-        return cls(coordinates=exact, edges=made.edges, weights=made.weights, boundary=made.boundary)
+        return replace(cls.from_edges([_faces_between(axis) for axis in exact], boundary), coordinates=exact)
 
     @classmethod
     def latitude_longitude(cls, latitude: Tensor, longitude: Tensor) -> Grid:
@@ -91,12 +87,7 @@ class Grid:
         plane = cls.from_centres([latitude, longitude], ("wall", "periodic"))
         faces = plane.edges[0].clamp(-90.0, 90.0)
         area = torch.deg2rad(faces).sin().diff()
-        return cls(
-            coordinates=plane.coordinates,
-            edges=(faces, plane.edges[1]),
-            weights=(area / area.sum(), plane.weights[1]),
-            boundary=plane.boundary,
-        )
+        return replace(plane, edges=(faces, plane.edges[1]), weights=(area / area.sum(), plane.weights[1]))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -123,13 +114,14 @@ class Grid:
 
     def unit_coordinates(self) -> tuple[Tensor, ...]:
         """Cell centres with the domain mapped to [0, 1] along each axis."""
-        return tuple(
-            (centres - low) / (high - low) for centres, (low, high) in zip(self.coordinates, self.bounds, strict=True)
-        )
+        return self._in_unit_box(self.coordinates)
 
     def unit_edges(self) -> tuple[Tensor, ...]:
         """Cell faces with the domain mapped to [0, 1] along each axis."""
-        return tuple((edge - low) / (high - low) for edge, (low, high) in zip(self.edges, self.bounds, strict=True))
+        return self._in_unit_box(self.edges)
+
+    def _in_unit_box(self, points: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple((axis - low) / (high - low) for axis, (low, high) in zip(points, self.bounds, strict=True))
 
     def volumes(self) -> Tensor:
         """Share of the domain that each cell stands for, `(*shape)`, summing to one."""
@@ -157,5 +149,4 @@ def _faces_between(centres: Tensor) -> Tensor:
         raise ShapeError(f"an axis needs at least 2 cell centres to find its edges, got {centres.numel()}")
     inner = (centres[1:] + centres[:-1]) / 2
     first = centres[:1] - (inner[:1] - centres[:1])
-    last = centres[-1:] + (centres[-1:] - inner[-1:])
-    return torch.cat([first, inner, last])
+    return torch.cat([first, inner, centres[-1:] + (centres[-1:] - inner[-1:])])

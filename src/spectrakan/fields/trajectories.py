@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from spectrakan.errors import ShapeError
-from spectrakan.fields.grid import Grid
+from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.fields.grid import Boundary, Grid
 
 
 @runtime_checkable
@@ -46,7 +47,7 @@ class FieldSpec:
     """Whether the quantity cannot be zero or below (density, pressure), so that its logarithm exists."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectories:
     """Solutions `values` `(samples, time, *space, channel)` on `grid` at `times`.
 
@@ -64,8 +65,8 @@ class Trajectories:
     input_fields: tuple[FieldSpec, ...] = ()
     params: npt.NDArray[np.float64] | None = None
     param_names: tuple[str, ...] = ()
-    task: str = ""
-    """Name of the task that the data belong to; empty when unknown."""
+    name: str = ""
+    """Name of the problem that the data belong to; empty when unknown."""
     constants: Mapping[str, float] = field(default_factory=dict)
     """Physical parameters that all samples share (viscosity, forcing), as far as they are known."""
     origin: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +85,191 @@ class Trajectories:
         elif self.param_names:
             raise ShapeError(f"params {self.param_names} are named but not given")
 
+    @classmethod
+    def from_arrays(
+        cls,
+        values: npt.ArrayLike,
+        fields: Sequence[str | FieldSpec],
+        *,
+        times: npt.ArrayLike | None = None,
+        grid: Grid | Sequence[npt.ArrayLike] | None = None,
+        boundary: Sequence[Boundary] = (),
+        params: npt.ArrayLike | None = None,
+        param_names: Sequence[str] = (),
+        inputs: npt.ArrayLike | None = None,
+        input_fields: Sequence[str | FieldSpec] = (),
+        name: str = "own_problem",
+    ) -> Trajectories:
+        """Trajectories from arrays in memory; what does not fit raises `ShapeError` with the remedy.
+
+        `values` `(samples, time, *space, fields)`; for a steady problem `inputs` `(samples, *space, input fields)`
+        are the input fields, and neither array needs its time axis. `fields` names the last axis. `grid` is a `Grid`
+        or one array of cell centres for each axis, by default equal cells on the unit box; `boundary` says
+        what happens at the ends of each axis (one word for all axes, or one for each). `times` are by default
+        0, 1, 2, ... . `params` `(samples, num_params)` are numbers that differ between samples, such as a viscosity.
+
+        >>> heat = np.random.default_rng(0).random((8, 5, 32, 1))
+        >>> Trajectories.from_arrays(heat, fields=("heat",), boundary=("periodic",), name="my_heat")
+        Trajectories(my_heat: 8 samples, 5 frames of heat on 32 cells, periodic)
+        """
+        names, input_names = _specs(fields), _specs(input_fields)
+        array = np.asarray(values)
+        given = None if inputs is None else np.asarray(inputs)
+        if given is not None:
+            array, given = _with_time_axis(array), _with_time_axis(given)
+            input_names = input_names or tuple(FieldSpec(f"input_{index}") for index in range(given.shape[-1]))
+        _check_rank(array, names)
+        instants = (
+            np.arange(array.shape[1], dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
+        )
+        if instants.ndim != 1 or not (np.diff(instants) > 0).all():
+            raise ShapeError("times must be one increasing number for each frame")
+        rows = None if params is None else np.asarray(params, dtype=np.float64)
+        if rows is not None:
+            rows = rows[:, None] if rows.ndim == 1 else rows
+            param_names = param_names or [f"param_{index}" for index in range(rows.shape[1])]
+        return cls(
+            values=array,
+            grid=_grid(grid, array.shape[2:-1], boundary),
+            times=instants,
+            fields=names,
+            inputs=given,
+            input_fields=input_names,
+            params=rows,
+            param_names=tuple(param_names),
+            name=name,
+        )
+
+    @classmethod
+    def from_xarray(
+        cls,
+        dataset: Any,
+        fields: Sequence[str] = (),
+        *,
+        sample_dim: str | None = "sample",
+        time_dim: str = "time",
+        boundary: Sequence[Boundary] = (),
+        name: str = "",
+    ) -> Trajectories:
+        """Trajectories from an `xarray.Dataset` whose variables `fields` (default: all) share their dimensions.
+
+        Without a dimension `sample_dim` the set is one long trajectory. All dimensions but sample and time are
+        space, in the order of the first variable; their coordinates, if there are any, are the cell centres.
+        """
+        names = list(fields) or [str(key) for key in dataset.data_vars]
+        if missing := [key for key in names if key not in dataset.data_vars]:
+            raise ShapeError(f"the data set has no variable {', '.join(missing)}; it has {list(dataset.data_vars)}")
+        first = dataset[names[0]]
+        if time_dim not in first.dims:
+            raise ShapeError(f"'{names[0]}' has the dimensions {first.dims}; name the one of time by time_dim=")
+        space = [dim for dim in first.dims if dim not in (sample_dim, time_dim)]
+        order = [*([sample_dim] if sample_dim in first.dims else []), time_dim, *space]
+        stacked = np.stack([dataset[key].transpose(*order).values for key in names], axis=-1)
+        array = stacked if sample_dim in first.dims else stacked[None]
+        located = all(dim in dataset.coords for dim in space)
+        centres = [np.asarray(dataset[dim].values) for dim in space] if located else []
+        for axis, points in enumerate(centres):
+            if len(points) > 1 and points[0] > points[-1]:
+                centres[axis], array = points[::-1], np.flip(array, axis + 2)
+        return cls.from_arrays(
+            array,
+            tuple(FieldSpec(key, str(dataset[key].attrs.get("units", ""))) for key in names),
+            times=_instants(dataset[time_dim].values) if time_dim in dataset.coords else None,
+            grid=centres or None,
+            boundary=boundary,
+            name=name or str(dataset.attrs.get("title", "own_problem")),
+        )
+
+    def to_xarray(self) -> Any:
+        """The same as an `xarray.Dataset` with a variable for each field; needs xarray (extra `climate`)."""
+        try:
+            import xarray
+        except ImportError:
+            raise ConfigError("to_xarray needs xarray: pip install 'spectrakan[climate]'") from None
+        axes = ("x", "y", "z")[: len(self.grid.shape)]
+        coords: dict[str, Any] = {"time": self.times}
+        coords |= {axis: centres.numpy() for axis, centres in zip(axes, self.grid.coordinates, strict=True)}
+        variables: dict[str, Any] = {}
+        stored = [(("sample", "time", *axes), np.asarray(self.values), self.fields)]
+        if self.inputs is not None:
+            stored.append((("sample", *axes), np.asarray(self.inputs)[:, 0], self.input_fields))
+        for dims, values, specs in stored:
+            variables |= {s.name: (dims, values[..., i], {"units": s.unit}) for i, s in enumerate(specs)}
+        if self.params is not None:
+            variables |= {key: (("sample",), self.params[:, i]) for i, key in enumerate(self.param_names)}
+        return xarray.Dataset(variables, coords=coords, attrs={"title": self.name})
+
+    def select(self, samples: Sequence[int] | slice) -> Trajectories:
+        """Some samples, read into memory unless a slice is asked of an array in a file."""
+        chosen: Any = samples if isinstance(samples, slice) else np.asarray(samples, dtype=np.int64)
+        return replace(
+            self,
+            values=_cut(self.values, chosen),
+            inputs=None if self.inputs is None else _cut(self.inputs, chosen),
+            params=None if self.params is None else self.params[chosen],
+            origin={},
+        )
+
+    def between(self, start: int, stop: int) -> Trajectories:
+        """The frames from `start` up to and without `stop`; frames of a file stay unread."""
+        frames = (slice(None), slice(start, stop))
+        return replace(self, values=_cut(self.values, *frames), times=self.times[start:stop], origin={})
+
+    def every(self, stride: int) -> Trajectories:
+        """Every `stride`-th frame, from the first on; frames of a file stay unread."""
+        frames = (slice(None), slice(None, None, stride))
+        return replace(self, values=_cut(self.values, *frames), times=self.times[::stride], origin={})
+
+    def only_fields(self, names: Sequence[str]) -> Trajectories:
+        """The same with some of the fields, in the order given."""
+        there = [spec.name for spec in self.fields]
+        if missing := [name for name in names if name not in there]:
+            raise ConfigError(f"{self.name or 'the set'} has the fields {', '.join(there)}, not {', '.join(missing)}")
+        channels = [there.index(name) for name in names]
+        values = np.stack([np.asarray(self.values[..., channel]) for channel in channels], axis=-1)
+        return replace(self, values=values, fields=tuple(self.fields[channel] for channel in channels), origin={})
+
+    def windows_in_time(self, length: int) -> Trajectories:
+        """Each trajectory cut into successive pieces of `length` frames, each a sample; a rest is dropped.
+
+        Times are those of the first piece.
+        """
+        pieces = len(self.times) // length
+        values = np.asarray(self.values)[:, : pieces * length]
+        cut = values.reshape(-1, length, *values.shape[2:])
+        params = None if self.params is None else np.repeat(self.params, pieces, axis=0)
+        return replace(self, values=cut, times=self.times[:length], params=params, origin={})
+
+    def plot(self, sample: int = 0, field: str | int = 0) -> Any:
+        """A matplotlib figure of one field of one sample: space and time in 1D, maps of some frames in 2D."""
+        from spectrakan.fields.display import draw_sample
+
+        return draw_sample(self, sample, field)
+
+    def __repr__(self) -> str:
+        return f"Trajectories({self.summary})"
+
+    def _repr_html_(self) -> str:
+        from spectrakan.fields.display import as_html
+
+        return as_html(self)
+
+    @property
+    def summary(self) -> str:
+        """The set in one line: name, samples, frames, fields, cells, boundary and parameters.
+
+        >>> Trajectories.from_arrays(np.zeros((2, 3, 8, 8, 1)), fields=("u",), name="zero").summary
+        'zero: 2 samples, 3 frames of u on 8 x 8 cells'
+        """
+        cells = " x ".join(str(size) for size in self.grid.shape)
+        names = ", ".join(spec.name for spec in self.fields)
+        before = ", ".join(spec.name for spec in self.input_fields)
+        content = f"{before} -> {names}" if self.steady else f"{len(self.times)} frames of {names}"
+        ends = dict.fromkeys(self.grid.boundary)
+        ending = f", {' and '.join(ends)}" if ends else ""
+        given = f", parameters {', '.join(self.param_names)}" if self.param_names else ""
+        return f"{self.name or 'unnamed'}: {self.num_samples} samples, {content} on {cells} cells{ending}{given}"
+
     @property
     def num_samples(self) -> int:
         """Number of trajectories."""
@@ -99,9 +285,58 @@ class Trajectories:
 
 
 def _check(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) -> None:
-    fits = len(shape) == len(expected) and all(
-        want is None or have == want for have, want in zip(shape, expected, strict=True)
-    )
-    if not fits:
+    if len(shape) != len(expected) or any(
+        want not in (None, have) for have, want in zip(shape, expected, strict=True)
+    ):
         wanted = ", ".join("samples" if size is None else str(size) for size in expected)
         raise ShapeError(f"{name} must have shape ({wanted}) to fit grid, times and fields, got {tuple(shape)}")
+
+
+def _specs(fields: Sequence[str | FieldSpec]) -> tuple[FieldSpec, ...]:
+    if isinstance(fields, str):
+        raise ShapeError(f"fields must be a list of names such as ('{fields}',), got the text '{fields}'")
+    return tuple(entry if isinstance(entry, FieldSpec) else FieldSpec(str(entry)) for entry in fields)
+
+
+def _with_time_axis(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A steady field `(samples, *space, fields)` with a time axis of one frame, unless it has one."""
+    return array if array.ndim >= 4 and array.shape[1] == 1 else array[:, None]
+
+
+def _check_rank(array: npt.NDArray[Any], names: Sequence[FieldSpec]) -> None:
+    if array.dtype.kind not in "fiu":
+        raise ShapeError(f"values must be real numbers, got {array.dtype}")
+    if not 4 <= array.ndim <= 6 or array.shape[-1] != len(names):
+        raise ShapeError(
+            "values must have the axes (samples, time, 1 to 3 axes of space, fields) and as many fields as names, "
+            f"got shape {array.shape} and the names {tuple(spec.name for spec in names)}; a single field without its "
+            "last axis gets one by values[..., None], a single trajectory gets its first by values[None]"
+        )
+
+
+def _grid(grid: Grid | Sequence[npt.ArrayLike] | None, space: tuple[int, ...], boundary: Sequence[Boundary]) -> Grid:
+    ends: tuple[Boundary, ...] = tuple([boundary] if isinstance(boundary, str) else boundary)  # type: ignore[list-item]
+    if len(ends) == 1:
+        ends = ends * len(space)
+    if grid is None:
+        return Grid.uniform(space, boundary=ends)
+    if isinstance(grid, Grid):
+        return replace(grid, boundary=ends) if ends else grid
+    centres = [torch.from_numpy(np.array(axis, dtype=np.float64)) for axis in grid]
+    return Grid.from_centres(centres, ends)
+
+
+def _instants(times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Times as numbers; dates become days since the first."""
+    if times.dtype.kind == "M":
+        days: npt.NDArray[np.float64] = (times - times[0]) / np.timedelta64(1, "D")
+        return days
+    return np.asarray(times, dtype=np.float64)
+
+
+def _cut(array: Array, *key: Any) -> Array:
+    """A part of an array; slices of an array in a file stay unread."""
+    if all(isinstance(entry, slice) for entry in key) and hasattr(array, "narrow"):
+        narrowed: Array = array.narrow(*key)
+        return narrowed
+    return np.asarray(array[key if len(key) > 1 else key[0]])

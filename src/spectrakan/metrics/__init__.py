@@ -1,9 +1,6 @@
 """Scores of predicted fields: the PDEBench metrics, exactly or as published, and the formulas below them."""
 
-from spectrakan.metrics.anomaly import anomaly_r2
-from spectrakan.metrics.conserved import drift
-from spectrakan.metrics.horizon import time_to_threshold
-from spectrakan.metrics.pointwise import relative_error
+from spectrakan.metrics.diagnostics import anomaly_r2, drift, relative_error, time_to_threshold
 from spectrakan.metrics.scores import METRICS, Scores
 from spectrakan.metrics.spectral import energy_spectrum
 from spectrakan.metrics.suite import CONVENTIONS, MetricAccumulator, evaluate_fields, score_fields

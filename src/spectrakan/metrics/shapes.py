@@ -15,7 +15,7 @@ from spectrakan.fields import Array, Grid
 from spectrakan.numerics.float64 import to_float64
 
 BLOCK_VALUES = 1 << 19
-"""Numbers of one array that are looked at together: small enough for a cache, large enough for speed."""
+"""Numbers of one array that are processed together: small enough for a cache, large enough for speed."""
 
 Fields = Tensor | npt.NDArray[Any] | Array
 """What is scored: a tensor, a NumPy array, or an array that is read from a file piece by piece."""
@@ -61,9 +61,7 @@ def as_float64(values: Fields) -> Tensor:
 
 def paired_blocks(pred: Fields, target: Fields) -> Iterator[tuple[Tensor, Tensor]]:
     """Consecutive samples of both arrays in float64, a bounded number of values at a time."""
-    samples = pred.shape[0]
-    per_sample = max(1, int(np.prod(pred.shape[1:])))
-    step = max(1, BLOCK_VALUES // per_sample)
-    for start in range(0, samples, step):
+    step = max(1, BLOCK_VALUES // max(1, int(np.prod(pred.shape[1:]))))
+    for start in range(0, pred.shape[0], step):
         first = as_float64(pred[start : start + step])
         yield first, as_float64(target[start : start + step]).to(first.device)

@@ -6,7 +6,6 @@ are 0 .. n//2; in 2D and 3D those that the grid resolves in all directions, 0 ..
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +25,7 @@ class Shells:
     """Which shell each stored mode of a real transform belongs to, and how many modes it stands for."""
 
     modes: Tensor
-    """`(kept,)` places of the modes in use, in the flattened real transform."""
+    """`(kept,)` indices of the modes in use, in the flattened real transform."""
     shell: Tensor
     """`(kept,)` shell of each."""
     multiplicity: Tensor
@@ -56,11 +55,11 @@ def shells_of(space: tuple[int, ...], signed: bool = True, complete: bool = True
         multiplicity = np.where((waves[-1] == 0) | (2 * waves[-1] == space[-1]), 1.0, 2.0)
     else:
         kept &= np.all([wave >= 0 for wave in waves], axis=0)
-    places = np.flatnonzero(kept)
+    indices = np.flatnonzero(kept)
     return Shells(
-        modes=torch.from_numpy(places),
-        shell=torch.from_numpy(shell.ravel()[places]),
-        multiplicity=torch.from_numpy(multiplicity.ravel()[places]),
+        modes=torch.from_numpy(indices),
+        shell=torch.from_numpy(shell.ravel()[indices]),
+        multiplicity=torch.from_numpy(multiplicity.ravel()[indices]),
         count=count,
     )
 
@@ -100,8 +99,5 @@ def energy_spectrum(values: Fields, grid: Grid | None = None, *, complete: bool 
     (5, 0.5)
     """
     check_fields("values", values.shape, grid)
-    return shell_energies(as_float64(values), shells_of(_space(values.shape), complete=complete))
-
-
-def _space(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(int(size) for size in shape[2:-1])
+    space = tuple(int(size) for size in values.shape[2:-1])
+    return shell_energies(as_float64(values), shells_of(space, complete=complete))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from spectrakan.errors import ConfigError, DataFormatError, ShapeError, nearest
 from spectrakan.fields import Grid
-from spectrakan.metrics.exact import ExactReduction
-from spectrakan.metrics.moments import moments_of
-from spectrakan.metrics.pdebench import PDEBenchReduction
-from spectrakan.metrics.scores import Scores
+from spectrakan.metrics.conventions import ExactReduction, PDEBenchReduction
+from spectrakan.metrics.frame_errors import frame_errors
+from spectrakan.metrics.scores import Scores, pack_totals, unpack_totals
 from spectrakan.metrics.shapes import Fields, cell_volumes, check_fields, check_pair, paired_blocks
-from spectrakan.metrics.state import pack_totals, unpack_totals
 
 CONVENTIONS = ("exact", "pdebench")
 
@@ -30,7 +29,7 @@ def evaluate_fields(
 
     `convention="exact"` does not depend on batches and weighs cells by `grid.volumes()`; `"pdebench"` follows
     PDEBench for test batches of `batch_size` samples, with all cells equal. Give predicted frames only: a
-    given initial frame has no error and makes every score too small. Formulas: docs/metrics.md.
+    given initial frame has no error and makes every score too small.
 
     >>> truth = torch.ones(2, 3, 16, 1)
     >>> scores = evaluate_fields(truth + 0.5, truth)
@@ -57,7 +56,7 @@ def score_fields(
 class MetricAccumulator:
     """The same scores from a stream of batches, for test sets larger than memory or spread over processes.
 
-    Only sums are kept, so `result` may be asked at any time, `merge` joins streams and `state` is plain JSON.
+    Only sums are kept, so `result` may be called at any time, `merge` joins streams and `state` is plain JSON.
     In the PDEBench convention the samples must come in the order of the test set; the mini-batches are cut
     anew from the stream, whatever the sizes of the updates.
 
@@ -74,7 +73,7 @@ class MetricAccumulator:
         if convention == "pdebench" and (batch_size is None or batch_size < 1):
             raise ConfigError(
                 "the pdebench convention depends on the size of the test batches: give batch_size "
-                f"(PDEBench used 5 to 100, see docs/pdebench_differences.md), got {batch_size}"
+                f"(PDEBench used 5 to 100), got {batch_size}"
             )
         self.convention = convention
         self.batch_size = batch_size if convention == "pdebench" else None
@@ -84,12 +83,12 @@ class MetricAccumulator:
 
     @property
     def num_samples(self) -> int:
-        """Samples seen so far."""
+        """Number of samples added."""
         return self._reduction.samples if self._reduction else 0
 
     @torch.no_grad()
     def update(self, pred: Fields, target: Fields) -> None:
-        """Take in predictions and truths of some samples, `(batch, time, *space, channel)` each."""
+        """Add predictions and truths of some samples, `(batch, time, *space, channel)` each."""
         check_fields("prediction", pred.shape, self.grid)
         check_pair(pred.shape, target.shape)
         shape = tuple(int(size) for size in pred.shape[1:])
@@ -101,10 +100,10 @@ class MetricAccumulator:
         weights = self.grid if self.convention == "exact" else None
         volumes = cell_volumes(weights, shape[1:-1])
         for predicted, true in paired_blocks(pred, target):
-            reduction.add(moments_of(predicted, true, volumes, reduction.signed))
+            reduction.add(frame_errors(predicted, true, volumes, reduction.signed))
 
     def merge(self, other: MetricAccumulator) -> None:
-        """Add what another stream has seen; in the PDEBench convention its samples follow this one's."""
+        """Add the samples of another stream; in the PDEBench convention they follow those of this one."""
         if other is self:
             raise ConfigError("a stream cannot be merged into itself: its samples would count twice")
         mine, its = (self.convention, self.batch_size), (other.convention, other.batch_size)
@@ -116,38 +115,32 @@ class MetricAccumulator:
             return
         if self._shape not in (None, other._shape):
             raise ShapeError(f"streams of samples {self._shape} and {other._shape} cannot be merged")
-        reduction = self._start(other._shape)
-        if isinstance(reduction, ExactReduction) and isinstance(other._reduction, ExactReduction):
-            reduction.merge(other._reduction)
-        if isinstance(reduction, PDEBenchReduction) and isinstance(other._reduction, PDEBenchReduction):
-            reduction.merge(other._reduction)
+        merge: Callable[[Any], None] = self._start(other._shape).merge  # of the same convention, hence of one class
+        merge(other._reduction)
 
     def result(self) -> Scores:
-        """The scores of all samples seen so far."""
+        """The scores of all samples added so far."""
         if self._reduction is None:
             raise ShapeError("no sample was given, so there is nothing to score; call update first")
         return self._reduction.result()
 
     def state(self) -> dict[str, Any]:
-        """Everything seen so far as plain JSON values; `restore` turns it back, with the same grid."""
+        """The sums as plain JSON values; `restore` rebuilds the stream, with the same grid."""
         reduction = self._reduction
         content: dict[str, Any] = {
             "convention": self.convention,
             "batch_size": self.batch_size,
             "shape": None if self._shape is None else list(self._shape),
-            "samples": self.num_samples,
             "weights": self._weights(),
         }
         if reduction is not None:
-            content["totals"] = pack_totals(reduction.totals)
-        if isinstance(reduction, PDEBenchReduction):
-            content |= {"batches": reduction.batches, "filled": reduction.filled}
-            content |= {"open": pack_totals(reduction.open), "relative": pack_totals(reduction.relative)}
+            for name, value in vars(reduction).items():
+                content[name] = pack_totals(value) if isinstance(value, dict) else value
         return content
 
     @classmethod
     def restore(cls, state: dict[str, Any], *, grid: Grid | None = None) -> MetricAccumulator:
-        """A stream that goes on where `state` was taken."""
+        """A stream that continues from `state`."""
         try:
             made = cls(state["convention"], batch_size=state["batch_size"], grid=grid)
             if made._weights() != state["weights"]:
@@ -157,12 +150,8 @@ class MetricAccumulator:
             shape = tuple(int(size) for size in state["shape"])
             check_fields("the state's samples", (1, *shape), grid)
             reduction = made._start(shape)
-            reduction.samples = int(state["samples"])
-            reduction.totals = unpack_totals(state["totals"])
-            if isinstance(reduction, PDEBenchReduction):
-                reduction.batches, reduction.filled = int(state["batches"]), int(state["filled"])
-                reduction.open = unpack_totals(state["open"])
-                reduction.relative = unpack_totals(state["relative"])
+            for name, value in vars(reduction).items():
+                setattr(reduction, name, unpack_totals(state[name]) if isinstance(value, dict) else int(state[name]))
         except (KeyError, TypeError, ValueError, RuntimeError) as problem:
             raise DataFormatError(f"not the state of a metric stream: {problem!r}") from None
         return made

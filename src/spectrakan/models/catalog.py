@@ -1,14 +1,15 @@
-"""All operators by name, and the named combinations of their choices."""
+"""All operators by name, their named variants and capabilities, and users' own models."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.metadata import entry_points
 from typing import Any
 
-from spectrakan.config import build_settings
+from spectrakan.config import as_mapping, build_settings, describe
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import OperatorSignature
-from spectrakan.models.amfno import AMFNO, AMFNOConfig
-from spectrakan.models.climatology import Climatology, ClimatologyConfig
 from spectrakan.models.cvit import CViT, CViTConfig
 from spectrakan.models.deepokan import DeepOKAN, DeepOKANConfig
 from spectrakan.models.deeponet import DeepONet, DeepONetConfig
@@ -17,10 +18,12 @@ from spectrakan.models.fno import FNO, FNOConfig
 from spectrakan.models.lno import LNO, LNOConfig
 from spectrakan.models.local_fno import LocalFNO, LocalFNOConfig
 from spectrakan.models.operator import Operator
-from spectrakan.models.persistence import Persistence, PersistenceConfig
+from spectrakan.models.own_module import Factory, ModuleConfig, ModuleOperator
 from spectrakan.models.ridge import Ridge, RidgeConfig
-from spectrakan.models.spectrakan import SpectraKAN, SpectraKANConfig
+from spectrakan.models.spectrakan import AMFNO, AMFNOConfig, SpectraKAN, SpectraKANConfig
+from spectrakan.models.stages import Stages
 from spectrakan.models.transolver import Transolver, TransolverConfig
+from spectrakan.models.trivial import Climatology, ClimatologyConfig, Persistence, PersistenceConfig
 from spectrakan.models.unet import UNet, UNetConfig
 
 MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
@@ -41,111 +44,157 @@ MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
 }
 """Operator and settings class by name."""
 
-_SMALL_TRANSOLVER = {"width": 32, "num_layers": 2, "num_heads": 4, "num_slices": 8}
+_PAPER: dict[str, Any] = {
+    "num_modes": 12, "coarse_num_layers": 4, "coarse_mixing": "axial", "block": "plain", "squeeze_excite": "plain",
+    "basis": "fourier", "coordinates": "all", "extension": "zero", "predict": "direct", "noise_level": 0.0,
+}  # fmt: skip
+_SMALL_CVIT: dict[str, Any] = {
+    "width": 64, "num_layers": 2, "num_heads": 4, "decoder_width": 64, "decoder_heads": 4, "patch": 8, "cells": 64,
+    "latent_cells": 16, "latent_width": 32, "sharpness": 400.0,
+}  # fmt: skip
 _DARCY_TRANSOLVER: dict[str, Any] = {
-    "width": 128,
-    "num_layers": 8,
-    "num_slices": 64,
-    "projection": "convolution",
-    "positions": "distances",
-}
-_SMALL_DEEPOKAN = {"num_centres": 8}
-_SMALL_CVIT = {"width": 64, "num_layers": 2, "num_heads": 4, "decoder_width": 64, "decoder_heads": 4}
-_SMALL_LATTICE = {"patch": 8, "cells": 64, "latent_cells": 16, "latent_width": 32, "sharpness": 400.0}
-_SMALL_DEEPONET = {"width": 64, "num_features": 64}
-_PAPER_TRUNK: dict[str, Any] = {
-    "block": "plain",
-    "excitation_start": 0.5,
-    "basis": "fourier",
-    "mixing": "axial",
-    "coarse_mixing": "axial",
-    "memory_decay": 1.0,
-    "coordinates": "all",
-    "coarser_cells": "direct",
-    "answer_error": 0.0,
-    "predict": "direct",
-}
-
-_ONE_AXIS: dict[str, Any] = {"num_modes": 24, "coarse_num_layers": 2, "coarse_mixing": "axial"}
-_STEADY: dict[str, Any] = {"answer_error": 0.1}
-_EVOLVING: dict[str, Any] = {
-    "block": "residual",
-    "excitation": False,
-    "coarse": False,
-    "coordinates": "edged",
-    "answer_error": 0.01,
-}
-_SEVERAL_AXES_EVOLVING: dict[str, Any] = {
-    "num_modes": 20,
-    "activation": "relu",
-    "factor": 2,
-    "memory_decay": 1.0,
-}
-
+    "width": 128, "num_layers": 8, "num_slices": 64, "projection": "convolution", "positions": "distances"
+}  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "spectrakan": {
-        "default": {},
-        "paper": {
-            **_PAPER_TRUNK,
-            "extension": "zero",
-            "attention_scaling": "root",
-            "num_heads": 1,
-            "pool": "center",
-            "token": "kan",
-            "fusion": "readout",
-            "token_answers": False,
-            "field_factors": False,
-            "gate_conditioning": "none",
-        },
+    "spectrakan": {"paper": _PAPER},
+    "amfno": {"paper": _PAPER},
+    "unet": {"small": {"width": 12}},
+    "fno": {"small": {"width": 16, "num_modes": 8}},
+    "ffno": {"small": {"width": 32, "num_modes": 12, "num_layers": 4, "mlp_ratio": 2, "gain": 1.0}},
+    "lno": {"small": {"width": 8, "num_modes": 4}},
+    "transolver": {
+        "darcy": _DARCY_TRANSOLVER,
+        "small": {"width": 32, "num_layers": 2, "num_heads": 4, "num_slices": 8},
     },
-    "amfno": {"default": {}, "paper": _PAPER_TRUNK},
-    "unet": {"default": {}, "small": {"width": 12}},
-    "fno": {"default": {}, "small": {"width": 16, "num_modes": 8}},
-    "ffno": {"default": {}, "small": {"width": 32, "num_modes": 12, "num_layers": 4, "factor": 2, "gain": 1.0}},
-    "lno": {"default": {}, "small": {"width": 8, "num_modes": 4}},
-    "transolver": {"default": {}, "darcy": _DARCY_TRANSOLVER, "small": _SMALL_TRANSOLVER},
-    "local_fno": {"default": {}, "small": {"width": 16, "num_modes": 8}},
-    "deepokan": {"default": {}, "small": _SMALL_DEEPOKAN},
-    "cvit": {"default": {}, "small": {**_SMALL_CVIT, **_SMALL_LATTICE}},
-    "deeponet": {"default": {}, "small": _SMALL_DEEPONET},
+    "local_fno": {"small": {"width": 16, "num_modes": 8}},
+    "deepokan": {"small": {"num_centres": 8}},
+    "cvit": {"small": _SMALL_CVIT},
+    "deeponet": {"small": {"width": 64, "num_features": 64}},
 }
-"""Named combinations of choices; `paper` is the text to the letter, `darcy` what was published for that task alone,
-`small` a size for work on a CPU."""
+"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter, `darcy` the
+published size for that task, `small` a size for work on a CPU."""
 
 
-def variant_choices(name: str, variant: str, *, space_dims: int, evolves: bool) -> dict[str, Any]:
-    """The choices of a variant; those of `default` depend on what is learnt, as validation chose (docs/results.md).
+@dataclass(frozen=True)
+class Capabilities:
+    """Grids that a method takes: any number of cells from `operator.MIN_CELLS` on along each axis, odd or even."""
 
-    A step in time is a small change, which residual blocks begin with; a steady map is none. Where fields evolve, a
-    wider fine branch serves better than a coarse one for the same time. On one axis more modes are cheap, joint modes
-    are the same as axial ones, the token answers directly what all cells share, and fields have factors of their own.
-    A step in time comes nearer to the truth than a steady answer, and its gates are told so.
+    order: int | None
+    """What one set of weights is on another grid: the same operator up to an error of at least this order in the
+    cell width, for smooth fields; or (`None`) a network that runs there, but whose stencils change their meaning."""
+    reads: str
+    """How the input field is read."""
+    space_dims: tuple[int, ...] = (1, 2, 3)
+    """Numbers of axes."""
+
+    @property
+    def refinement(self) -> str:
+        """The order in words.
+
+        >>> Capabilities(2, "the last frame").refinement
+        'same operator, order 2'
+        """
+        return "runs only" if self.order is None else f"same operator, order {self.order}"
+
+
+CAPABILITIES: dict[str, Capabilities] = {
+    "spectrakan": Capabilities(2, "modes below each axis' limit"),
+    "amfno": Capabilities(2, "modes below each axis' limit"),
+    "unet": Capabilities(None, "3-wide stencils of cells"),
+    # Two cells of padding, as published; order 2 with `padding_at` or without padding.
+    "fno": Capabilities(1, "low modes of all axes jointly"),
+    "ffno": Capabilities(2, "low modes of each axis"),
+    "lno": Capabilities(1, "poles and residues in physical units"),
+    # `projection="convolution"` runs only.
+    "transolver": Capabilities(2, "cells by coordinates, in learned slices"),
+    "local_fno": Capabilities(1, "low modes, and kernels in physical units"),
+    "deepokan": Capabilities(2, "fixed sensors"),
+    "cvit": Capabilities(2, "patches of a fixed lattice"),
+    "deeponet": Capabilities(2, "fixed sensors"),
+    "persistence": Capabilities(2, "the last frame"),
+    "climatology": Capabilities(2, "nothing"),
+    "ridge": Capabilities(2, "low modes of all axes jointly"),
+}
+"""Capabilities of every operator of the catalog."""
+
+OWN = "module"
+"""Name under which a module that is handed over, not registered, is configured: it has only stages."""
+ENTRY_POINTS = "spectrakan.models"
+_REGISTERED: dict[str, Factory] = {}
+
+
+def register_model(name: str, factory: Factory) -> None:
+    """Add a model of your own under a name that `build_model`, `sk.train` and the commands take.
+
+    `factory(signature, **settings)` returns an `nn.Module` that is called as `module(x, params=None, grid=None)` at
+    unit scale (`models/own_module`). Packages register models by entry points of the group `spectrakan.models`.
     """
-    if name not in {"spectrakan", "amfno"} or variant != "default":
-        return VARIANTS.get(name, {}).get(variant, {})
-    if not evolves:
-        return _STEADY | (_ONE_AXIS if space_dims == 1 else {})
-    has_token = name == "spectrakan"
-    if space_dims == 1:
-        by_token = {"token_answers": True, "field_factors": True} if has_token else {}
-        return _ONE_AXIS | _EVOLVING | {"factor": 1} | by_token
-    return _EVOLVING | _SEVERAL_AXES_EVOLVING | ({"attention_scaling": "width"} if has_token else {})
+    if name == OWN or name in MODELS or name in _REGISTERED:
+        raise ConfigError(f"the name '{name}' is taken; register the model under another one")
+    _REGISTERED[name] = factory
 
 
-def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **choices: Any) -> Operator:
-    """Build an operator by name for a signature; choices beyond the variant's are given by name.
+def known_factory(name: str) -> Factory | None:
+    """The factory of a registered model, by entry point if need be; None where there is none."""
+    if name not in _REGISTERED and name not in MODELS and name != OWN:
+        for found in entry_points(group=ENTRY_POINTS, name=name):
+            register_model(name, found.load())
+    return _REGISTERED.get(name)
 
-    >>> facts = OperatorSignature(space_dims=2, history=1, in_channels=3, out_channels=3)
-    >>> model = build_model("spectrakan", facts, width=16, num_modes=8)
-    >>> model.config.width, model.config.num_layers
-    (16, 4)
+
+def build_model(name: str, signature: OperatorSignature, *, variant: str = "default", **settings: Any) -> Operator:
+    """Build an operator by name for a signature; settings beyond the variant's, the stages' among them, by name.
+
+    >>> signature = OperatorSignature(space_dims=2, history=1, in_channels=3, out_channels=3)
+    >>> model = build_model("spectrakan", signature, width=16, num_modes=8, noise_level=0.0)
+    >>> model.config.width, model.config.num_layers, model.stages.noise_level
+    (16, 4, 0.0)
     """
+    config, stages = _settings(name, variant, settings)
+    return construct(name, signature, config, stages)
+
+
+def construct(name: str, signature: OperatorSignature, config: Any, stages: Stages) -> Operator:
+    """The operator of complete settings."""
+    factory = known_factory(name)
+    if factory is None:
+        return MODELS[name][0](signature, config, stages)
+    return ModuleOperator(name, factory, signature, config, stages)
+
+
+def complete_settings(name: str, variant: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a model and its stages, flat: the class's defaults, changed by the variant and those given."""
+    config, stages = _settings(name, variant, given)
+    own = config.settings if isinstance(config, ModuleConfig) else as_mapping(config)
+    return {**own, **as_mapping(stages)}
+
+
+def config_class(name: str) -> type[Any]:
+    """The settings class of a model; an unknown name raises `ConfigError` with the nearest known one."""
+    if name == OWN or known_factory(name) is not None:
+        return ModuleConfig
     if name not in MODELS:
-        raise ConfigError(f"unknown model '{name}'{nearest(name, MODELS)}")
-    named = VARIANTS.get(name, {"default": {}})
+        raise ConfigError(f"unknown model '{name}'{nearest(name, [*MODELS, *_REGISTERED])}")
+    return MODELS[name][1]
+
+
+def meanings_of(name: str) -> dict[str, str]:
+    """What each setting of a model and its stages means."""
+    own = {} if config_class(name) is ModuleConfig else describe(config_class(name))
+    return {**own, **describe(Stages)}
+
+
+def _settings(name: str, variant: str, given: Mapping[str, Any]) -> tuple[Any, Stages]:
+    """Settings of the network and of the stages, from both given side by side."""
+    cls, named = config_class(name), {"default": {}, **VARIANTS.get(name, {})}
     if variant not in named:
         raise ConfigError(f"model '{name}' has no variant '{variant}'{nearest(variant, named)}")
-    operator, config_class = MODELS[name]
-    named_choices = variant_choices(name, variant, space_dims=signature.space_dims, evolves=signature.evolves)
-    config = build_settings(config_class, {**named_choices, **choices}, where=f"model {name}")
-    return operator(signature, config)
+    of_stages = {field.name for field in fields(Stages)}
+    both = {**named[variant], **given}
+    own = {key: value for key, value in both.items() if key not in of_stages}
+    stages = {key: value for key, value in both.items() if key in of_stages}
+    if cls is ModuleConfig:
+        own = {"settings": own}
+    elif unknown := sorted(own.keys() - (known := {field.name for field in fields(cls)})):
+        raise ConfigError(f"{name}: unknown key 'model.{unknown[0]}'{nearest(unknown[0], known | of_stages)}")
+    return build_settings(cls, own, where="model"), build_settings(Stages, stages, where="model")

@@ -1,16 +1,16 @@
-"""CViT: a vision transformer reads the history, coordinates ask it.
+"""CViT: a vision transformer encodes the history, queries at coordinates decode it.
 
-encoder   tokens = patches of each frame + fixed embeddings of place and time; a learned latent at each place asks
-          its tokens over time (`time_depth` blocks); then `num_layers` self-attention blocks and LN
-decoder   e(x) = latents on a lattice, interpolated with Gaussian weights (`nn/latent_grid`); e(x) asks the encoder's
-          tokens in `decoder_layers` cross-attention blocks
+encoder   tokens = patches of each frame + fixed embeddings of position and time; a learned latent at each position
+          attends to its tokens over time (`time_depth` blocks); then `num_layers` self-attention blocks and LN
+decoder   e(x) = latents on a lattice, interpolated with Gaussian weights; e(x) attends to the encoder's tokens in
+          `decoder_layers` cross-attention blocks (all in `nn/vision_transformer`)
 u_next(x) = W (y + gelu(W_1 y + b_1)) + b,     y = LN(decoder(x))
 
 Wang, Seidman, Sankaran, Wang, Pappas, Perdikaris, CViT: Continuous Vision Transformer for Operator Learning, ICLR
 2025.
-The answer can be asked at any coordinates. The encoder reads the field on a lattice of its own of `cells` along
-each axis (`nn/sensors`: means where the field is finer, lines between its centres where it is coarser), so fields
-of any size, whether or not a patch divides it, are resampled, never padded, and a patch always means the same.
+The output is defined at any coordinates. The encoder reads the field on a lattice of its own of `cells` along each
+axis (`nn/branch_trunk`: means where the field is finer, lines between its centres where it is coarser), so fields of
+any size are resampled, never padded, and a patch always means the same.
 Different from the reference code: the Gaussian weights are a softmax (there a ratio that becomes 0/0 in float32
 where the lattice is coarse); the latents start smooth (there as noise); a single frame is not aggregated over
 time, which would leave queries and keys without a gradient.
@@ -26,25 +26,24 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from spectrakan.config import settings
+from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
-from spectrakan.models.operator import Operator, Predict
-from spectrakan.nn.attention import AttentionBlock
+from spectrakan.models.operator import Operator
+from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.latent_grid import LatentGrid
-from spectrakan.nn.patches import Patches
-from spectrakan.nn.sensors import read_sensors
+from spectrakan.nn.branch_trunk import read_sensors
+from spectrakan.nn.embedding import with_params_last
+from spectrakan.nn.vision_transformer import AttentionBlock, LatentGrid, Patches
 from spectrakan.numerics.radial import sincos_positions
 
-Count = Annotated[int, Field(ge=1)]
 PUBLISHED_PATCHES: dict[int, tuple[int, int]] = {1: (4, 200), 2: (16, 128), 3: (8, 32)}
 """Patch size and cells along each axis by number of axes; none is published in 3D, so that one is ours."""
 
 
 @settings
 class CViTConfig:
-    """Choices of CViT; the defaults are those of its published model class."""
+    """Settings of CViT; the defaults are those of its published model class."""
 
     patch: Count | Literal["auto"] = "auto"
     """Cells along each edge of a patch; "auto": 4 in 1D, 16 in 2D (published), 8 in 3D."""
@@ -72,8 +71,6 @@ class CViTConfig:
     """Width of the latents."""
     sharpness: Annotated[float, Field(gt=0)] = 1e5
     """Sharpness of the Gaussian weights (epsilon in the paper), on a domain of length one."""
-    predict: Predict = "auto"
-    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
 
     def __post_init__(self) -> None:
         for width, heads in ((self.width, self.num_heads), (self.decoder_width, self.decoder_heads)):
@@ -87,8 +84,8 @@ class CViT(Operator):
     name = "cvit"
     config: CViTConfig
 
-    def __init__(self, signature: OperatorSignature, config: CViTConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
+    def __init__(self, signature: OperatorSignature, config: CViTConfig, stages: Stages | None = None) -> None:
+        super().__init__(signature, config, stages)
         dims, width = signature.space_dims, config.width
         patch, cells = lattice_of(signature, config)
         self.cells = (cells,) * dims
@@ -109,25 +106,21 @@ class CViT(Operator):
         )
         self.norm = nn.LayerNorm(config.decoder_width)
         self.feed = nn.Linear(config.decoder_width, config.decoder_width)
-        self.head = nn.Linear(config.decoder_width, signature.out_channels)
+        self.head = nn.Linear(config.decoder_width, self.network_out_channels)
 
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """Encode the history, then ask at each cell centre."""
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """Encode the history, then decode at each cell centre."""
         tokens = self.bridge(self.encode(history, params, axes))
         x = self.coordinates(axes)[None]
         for block in self.decoder:
             x = block(x, tokens)
         x = self.norm(x)
-        answer: Tensor = self.head(x + F.gelu(self.feed(x))).unflatten(1, history.shape[2:-1])
-        return answer
+        output: Tensor = self.head(x + F.gelu(self.feed(x))).unflatten(1, history.shape[2:-1])
+        return output
 
     def encode(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The encoder's tokens, `(batch, patches, width)`."""
-        frames = read_sensors(history, axes, self.cells)
-        if params is not None:
-            constant = params.view(params.shape[0], *[1] * (frames.ndim - 2), -1)
-            frames = torch.cat([frames, constant.expand(*frames.shape[:-1], -1)], dim=-1)
-        tokens = self.patches(frames)
+        tokens = self.patches(with_params_last(read_sensors(history, axes, self.cells), params))
         tokens = tokens[:, 0] if self.frames is None else self.frames(tokens)
         for block in self.encoder:
             tokens = block(tokens)
@@ -136,7 +129,7 @@ class CViT(Operator):
 
 
 class _Frames(nn.Module):
-    """One learned latent a patch asks the patch's tokens over time: `(batch, T, P, width)` -> `(batch, P, width)`."""
+    """A learned latent a patch attends to its tokens over time: `(batch, T, P, width)` -> `(batch, P, width)`."""
 
     times: Tensor
 

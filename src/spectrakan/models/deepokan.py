@@ -6,12 +6,11 @@ Abueidda, Pantidis, Mobasher, DeepOKAN: Deep operator network based on Kolmogoro
 problems, arXiv 2405.19143, 2024. Defaults are those of its first example; the number of sensors, where a field is the
 input, is ours. Different from the published code:
 - several fields share the trunk and split the branch, there one scalar field is the output;
-- the branch reads the history at a lattice of fixed sensors (`nn/sensors`: means over a sensor's cell on finer grids,
-  lines between cell centres on coarser ones), so any grid will do; there a gridded input is flattened, which ties it
-  to one resolution;
+- the branch reads the history at a lattice of fixed sensors (`nn/branch_trunk`), so any grid works; there a gridded
+  input is flattened, which ties it to one resolution;
 - the sum over the K features is divided by sqrt(K), and weights start so that each layer's output has unit variance:
-  answers and gradients start at unit scale whatever the sizes;
-- the range of the branch's first centres is taken from the training data by `prepare`, there it is set by hand;
+  outputs and gradients start at unit scale whatever the sizes;
+- the range of the branch's first centres is fitted to the training data, there it is set by hand;
 - a periodic axis enters the trunk as cosine and sine of 2 pi x.
 """
 
@@ -24,25 +23,24 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spectrakan.config import settings
+from spectrakan.config import Count, settings
 from spectrakan.fields import OperatorSignature, Window
-from spectrakan.models.deeponet import branch_and_trunk_widths, periodic_axes, sensor_counts, trunk_places
-from spectrakan.models.operator import Operator, Predict
+from spectrakan.models.deeponet import BranchTrunkOperator
+from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.branch_trunk import branch_trunk, sensed
-from spectrakan.nn.precision import unmixed
+from spectrakan.nn.branch_trunk import sensed
+from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.radial_kan import RadialKAN
 
-Count = Annotated[int, Field(ge=1)]
 SENSORS: dict[int, int] = {1: 64, 2: 16, 3: 8}
 """Sensors along each axis by number of axes; each feeds `num_centres` bumps, so they are fewer than DeepONet's."""
 UNIT_SCALE_SPAN = (-3.0, 3.0)
-"""Where the branch's inputs lie before `prepare` knows better."""
+"""Range of the branch's inputs before it is fitted."""
 
 
 @settings
 class DeepOKANConfig:
-    """Choices of branch and trunk; the defaults are those of the paper's first example."""
+    """Settings of branch and trunk; the defaults are those of the paper's first example."""
 
     sensors: Count | Literal["auto"] = "auto"
     """Sensors along each axis; "auto": 64 in 1D, 16 in 2D, 8 in 3D."""
@@ -56,45 +54,33 @@ class DeepOKANConfig:
     """Gaussian bumps of each edge function."""
     fixed_centres: bool = False
     """Whether the centres stay where they start."""
-    predict: Predict = "auto"
-    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
 
 
-class DeepOKAN(Operator):
+class DeepOKAN(BranchTrunkOperator):
     """Branch times trunk; see the file's equation."""
 
     name = "deepokan"
     config: DeepOKANConfig
+    branch: RadialKAN
 
-    def __init__(self, signature: OperatorSignature, config: DeepOKANConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
-        self.counts = sensor_counts(signature, config.sensors, SENSORS)
-        self.periodic = periodic_axes(signature)
-        hidden = [config.width] * config.num_layers
-        branch, trunk = branch_and_trunk_widths(signature, self.counts, hidden, config.num_features)
+    def __init__(self, signature: OperatorSignature, config: DeepOKANConfig, stages: Stages | None = None) -> None:
+        super().__init__(signature, config, stages)
+        sensors = SENSORS[signature.space_dims] if config.sensors == "auto" else config.sensors
+        branch, trunk = self.layer_widths(sensors, [config.width] * config.num_layers, config.num_features)
         count, fixed = config.num_centres, config.fixed_centres
         self.branch = RadialKAN(branch, count, span=UNIT_SCALE_SPAN, fixed=fixed)
         self.trunk = RadialKAN(trunk, count, fixed=fixed)
 
-    @unmixed
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """Coefficients of each sample times the basis on this grid."""
-        coefficients = self.branch(sensed(history, params, axes, self.counts))
-        basis = self.trunk(trunk_places(axes, self.periodic, history))
-        # Sums of many products start at unit scale, whatever the number of features.
-        rows = self.config.num_features**-0.5 * branch_trunk(coefficients, basis)
-        answer: Tensor = rows.unflatten(1, history.shape[2:-1])
-        return answer
+    @force_fp32
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """The product of both networks, in full precision."""
+        return super()._forward(history, params, axes)
 
-    @torch.no_grad()
-    def prepare(self, windows: Iterable[Window]) -> None:
-        """Size of increments, and the range of the branch's inputs."""
-        windows = list(windows)
-        super().prepare(windows)
+    def _fit_network(self, windows: Iterable[Window]) -> None:
+        """The range of the branch's inputs."""
         extremes = []
         for window in windows:
-            history, params = self.normalized(window.inputs, window.params)
-            seen = sensed(history, params, self.axes(history, window.grid), self.counts)
-            extremes += [seen.min(), seen.max()]
-        if extremes:
-            self.branch.fit_span(torch.stack(extremes))
+            history, params = self.network_inputs(window.inputs, window.params)
+            read = sensed(history, params, self.axes(history, window.grid), self.counts)
+            extremes += [read.min(), read.max()]
+        self.branch.fit_span(torch.stack(extremes))

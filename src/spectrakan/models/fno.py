@@ -5,10 +5,10 @@
 with no sigma after the last layer, low modes of all axes jointly, and zeros past the far end of each axis while the
 layers act. Li et al., Fourier Neural Operator for Parametric Partial Differential Equations, ICLR 2021; sizes of
 Takamoto et al., PDEBench, NeurIPS 2022.
-Three things differ from the code that PDEBench runs, none in the function that given weights make on its grids:
+Three things differ from the code that PDEBench runs, none of them in the function of given weights on its grids:
 modes that the cells do not resolve are left out instead of failing, coordinates are mapped to [0, 1], and Fourier
-weights begin at the size that keeps a mode's variance, from which Darcy flow is learnt in fewer epochs than from
-uniform numbers over width².
+weights start at the size that keeps a mode's variance, with which Darcy flow needs fewer epochs than with uniform
+numbers over width².
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from spectrakan.config import settings
+from spectrakan.config import Count, settings
 from spectrakan.fields import OperatorSignature
-from spectrakan.models.amfno import Count, with_params
-from spectrakan.models.operator import Operator, Predict
+from spectrakan.models.operator import Operator
+from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis, padded_axis
-from spectrakan.nn.embedding import channels_first, channels_last, pointwise, with_coordinates
-from spectrakan.nn.fourier_layer import FourierLayer
+from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
+from spectrakan.nn.joint_spectral import FourierLayer
+from spectrakan.nn.pointwise import PointwiseLinear
 from spectrakan.nn.readout import Readout
 
 
 @settings
 class FNOConfig:
-    """Choices of the operator; defaults are PDEBench's."""
+    """Settings of the operator; defaults are PDEBench's."""
 
     width: Count = 20
     """Channels of the features."""
@@ -43,53 +44,65 @@ class FNOConfig:
     padding: Annotated[int, Field(ge=0)] = 2
     """Cells of zeros past the far end of each axis."""
     padding_at: Annotated[int, Field(ge=1)] | None = None
-    """Cells along an axis for which `padding` is meant; on finer grids it grows in proportion, so that the padded
-    share of the domain, and with it the meaning of each mode, stays. Unset: always `padding` cells, as published,
-    and a model moves by O(padding / n) between grids."""
+    """Cells along an axis to which `padding` refers; on finer grids it grows in proportion, so that the padded share
+    of the domain, and with it the meaning of each mode, stays. Unset: always `padding` cells, as published, and a
+    model changes by O(padding / n) between grids."""
     readout_width: Count = 128
     """Hidden channels of the pointwise readout."""
-    predict: Predict = "auto"
-    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
-    answer_error: Annotated[float, Field(ge=0)] = 0.0
-    """Error that gates on the answer's modes expect (`nn/answer_gates`); 0, as published: no gates."""
 
 
-class FNO(Operator):
+class LiftedOperator(Operator):
+    """Lift of history, parameters and coordinates, layers of the subclass (`features`), pointwise readout."""
+
+    def add_lift_and_readout(self, width: int, readout_width: int) -> None:
+        """Build the first and the last part."""
+        signature = self.signature
+        channels = signature.history * signature.in_channels + signature.num_params + signature.space_dims
+        self.lift = PointwiseLinear(channels, width)
+        self.readout = Readout(width, 0, readout_width, self.network_out_channels)
+
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """Lift, layers, readout at unit scale."""
+        inputs = with_params(channels_first(history), params)
+        return channels_last(self.readout(self.features(self.lift(self.located(inputs, axes)), axes), None))
+
+    def located(self, inputs: Tensor, axes: Sequence[Axis]) -> Tensor:
+        """Inputs with the coordinates behind them."""
+        return with_coordinates(inputs, axes)
+
+    def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
+        """The layers: `(width, batch, *space)` to the same shape."""
+        raise NotImplementedError(f"{type(self).__name__} must define features")
+
+
+class FNO(LiftedOperator):
     """The operator of the file's equations."""
 
     name = "fno"
     config: FNOConfig
 
-    def __init__(self, signature: OperatorSignature, config: FNOConfig) -> None:
-        super().__init__(
-            signature,
-            config,
-            predict=config.predict,
-            answer_error=config.answer_error,
-            gate_modes=config.num_modes,
-        )
-        channels = signature.history * signature.in_channels + signature.num_params + signature.space_dims
-        self.lift = nn.Linear(channels, config.width)
+    def __init__(self, signature: OperatorSignature, config: FNOConfig, stages: Stages | None = None) -> None:
+        super().__init__(signature, config, stages)
+        self.add_lift_and_readout(config.width, config.readout_width)
         self.layers = nn.ModuleList(
             FourierLayer(config.width, config.num_modes, signature.space_dims) for _ in range(config.num_layers)
         )
-        self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
 
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """Lift, layers on the padded box, readout at unit scale."""
-        inputs = with_coordinates(with_params(channels_first(history), params), axes)
-        field = pointwise(self.lift.weight, self.lift.bias, inputs)
+    def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
+        """The layers on the padded box."""
         field, wider = pad_far_end(field, axes, [self._padding(axis.cells) for axis in axes])
         for number, layer in enumerate(self.layers, start=1):
             field = layer(field, wider)
             if number < len(self.layers):
                 field = F.gelu(field)
-        return channels_last(self.readout(crop(field, axes), None))
+        for dim, axis in enumerate(axes, start=2):
+            field = field.narrow(dim, 0, axis.cells)
+        return field.contiguous()
 
     def _padding(self, cells: int) -> int:
         if self.config.padding_at is None:
             return self.config.padding
-        # Rounded half up; `round` would go to even numbers, and cells may be a symbol while tracing.
+        # Rounded half up; `round` takes even numbers, and cells may be a symbol while tracing.
         return (2 * self.config.padding * cells + self.config.padding_at) // (2 * self.config.padding_at)
 
 
@@ -98,10 +111,3 @@ def pad_far_end(field: Tensor, axes: Sequence[Axis], cells: Sequence[int]) -> tu
     sides = [side for count in reversed(cells) for side in (0, count)]
     wider = tuple(padded_axis(axis, count) if count else axis for axis, count in zip(axes, cells, strict=True))
     return (F.pad(field, sides) if any(cells) else field), wider
-
-
-def crop(field: Tensor, axes: Sequence[Axis]) -> Tensor:
-    """The cells of the axes, at the near end of `(channel, batch, *space)`."""
-    for place, axis in enumerate(axes, start=2):
-        field = field.narrow(place, 0, axis.cells)
-    return field.contiguous()

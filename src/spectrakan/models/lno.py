@@ -1,11 +1,11 @@
-"""LNO: the Laplace neural operator, linear systems with learnt poles between pointwise maps.
+"""LNO: the Laplace neural operator, linear systems with learned poles between pointwise maps.
 
     v = L [u, x],     v <- N K N v + P v + b,     u_next = Q sin(Q' v),     K the pole-residue layer, N instance norm
 
 Cao et al., Laplace neural operator for solving differential equations, Nature Machine Intelligence 2024. Sizes
 follow the published scripts by dimension: 16 poles and width 4 in 1D (no coordinates, no norm), 4 and 16 in 2D, 4 and
-8 in 3D (readout of 64 with relu; norm only in 2D). Faults of the published code, mended in `nn.pole_residue`:
-its poles begin with, and may keep, a positive real part, so that answers grow without bound; its transient
+8 in 3D (readout of 64 with relu; norm only in 2D). Faults of the published code, corrected in `nn.pole_residue`:
+its poles start with, and may keep, a positive real part, so that outputs grow without bound; its transient
 part contracts the channels twice; over several axes it leaves out the products of one axis' steady with another's
 transient part; it holds batch x width² x poles^d x cells^d numbers at once; and it needs the training grid.
 """
@@ -18,12 +18,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from spectrakan.config import settings
+from spectrakan.config import Count, settings
 from spectrakan.fields import OperatorSignature
-from spectrakan.models.amfno import Count, with_params
-from spectrakan.models.operator import Operator, Predict
+from spectrakan.models.operator import Operator
+from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.embedding import channels_first, channels_last, pointwise, with_coordinates
+from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
+from spectrakan.nn.pointwise import pointwise
 from spectrakan.nn.pole_residue import PoleResidue
 from spectrakan.numerics.quadrature import weighted_mean
 
@@ -34,7 +35,7 @@ NORM_FLOOR = 1e-5
 
 @settings
 class LNOConfig:
-    """Choices of the operator; what is unset has the published size for its number of axes."""
+    """Settings of the operator; unset ones have the published size for the number of axes."""
 
     width: Count | None = None
     """Channels of the features: 4, 16, 8 in 1D, 2D, 3D."""
@@ -46,8 +47,6 @@ class LNOConfig:
     """Instance norm before and after each Laplace layer: in 2D only."""
     readout_width: Count | None = None
     """Hidden channels of the readout: 128, 128, 64."""
-    predict: Predict = "auto"
-    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
 
 
 class LaplaceLayer(nn.Module):
@@ -61,9 +60,9 @@ class LaplaceLayer(nn.Module):
 
     def forward(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """`(channel, batch, *space)` to the same shape."""
-        answer = self.systems(instance_norm(field, axes) if self.norm else field, axes)
-        answer = instance_norm(answer, axes) if self.norm else answer
-        return answer + pointwise(self.pointwise.weight, self.pointwise.bias, field)
+        output = self.systems(instance_norm(field, axes) if self.norm else field, axes)
+        output = instance_norm(output, axes) if self.norm else output
+        return output + pointwise(self.pointwise.weight, self.pointwise.bias, field)
 
 
 class LNO(Operator):
@@ -72,24 +71,23 @@ class LNO(Operator):
     name = "lno"
     config: LNOConfig
 
-    def __init__(self, signature: OperatorSignature, config: LNOConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
-        dims = signature.space_dims
-        usual_width, usual_modes, usual_readout = PUBLISHED_SIZES[dims]
-        width, modes = config.width or usual_width, config.num_modes or usual_modes
-        self.placed = dims > 1
-        channels = signature.history * signature.in_channels + signature.num_params + (dims if self.placed else 0)
+    def __init__(self, signature: OperatorSignature, config: LNOConfig, stages: Stages | None = None) -> None:
+        super().__init__(signature, config, stages)
+        dims, published = signature.space_dims, PUBLISHED_SIZES[signature.space_dims]
+        given = (config.width, config.num_modes, config.readout_width)
+        width, modes, hidden = (own or size for own, size in zip(given, published, strict=True))
+        self.located = dims > 1
+        channels = signature.history * signature.in_channels + signature.num_params + (dims if self.located else 0)
         norm = dims == 2 if config.norm is None else config.norm
-        hidden = config.readout_width or usual_readout
         self.lift = nn.Linear(channels, width)
         self.layers = nn.ModuleList(LaplaceLayer(width, modes, dims, norm=norm) for _ in range(config.num_layers))
         self.hidden = nn.Linear(width, hidden)
-        self.out = nn.Linear(hidden, signature.out_channels)
+        self.out = nn.Linear(hidden, self.network_out_channels)
 
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Lift, Laplace layers, readout at unit scale."""
         inputs = with_params(channels_first(history), params)
-        inputs = with_coordinates(inputs, axes) if self.placed else inputs
+        inputs = with_coordinates(inputs, axes) if self.located else inputs
         field = pointwise(self.lift.weight, self.lift.bias, inputs)
         for number, layer in enumerate(self.layers, start=1):
             field = layer(field, axes)

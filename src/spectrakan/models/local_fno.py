@@ -2,15 +2,15 @@
 
     v_{l+1} = sigma( F^{-1}[W_l F v_l] + D_l v_l + I_l v_l + P_l v_l + b_l )
 
-D is a learnt stencil that converges to a derivative (`nn.differential`), I the integral against a learnt kernel on a
-ball whose radius is a share of the domain (`nn.local_integral`); both keep their meaning on every grid.
+D is a learned stencil that converges to a derivative (`nn.differential`), I the integral against a learned kernel on
+a ball whose radius is a share of the domain (`nn.local_integral`); both keep their meaning on every grid.
 Liu-Schiaffini et al., Neural Operators with Localized Integral and Differential Kernels, ICML 2024. The paper gives
 no size for all tasks: layers, 3-wide stencils and two rings are those of its library, width and modes are FNO's
 here, so that the two differ by the branches alone, and the radius is 1/16. Published in 2D and without the integral
 in 1D; here one code for all.
 Past the ends of an axis that is not periodic D continues the field along a parabola and I mirrors it, so that layers
-in a row converge there too, at first order. As in the paper's library there is no padding: a derivative would see its
-edge. For the same reason the coordinate of a periodic axis is given as (1 - cos 2 pi x) / 2, which has no jump.
+in a row converge there too, at first order. As in the paper's library there is no padding, because its edge has no
+derivative. For the same reason the coordinate of a periodic axis is given as (1 - cos 2 pi x) / 2, which has no jump.
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from spectrakan.config import settings
+from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
-from spectrakan.models.amfno import Count, with_params
-from spectrakan.models.operator import Operator, Predict
+from spectrakan.models.fno import LiftedOperator
+from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.differential import DifferentialKernel
-from spectrakan.nn.embedding import channels_first, channels_last, pointwise, with_coordinates
-from spectrakan.nn.fourier_layer import FourierLayer
+from spectrakan.nn.embedding import with_coordinates
+from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.local_integral import LocalIntegral
-from spectrakan.nn.readout import Readout
 
 
 @settings
 class LocalFNOConfig:
-    """Choices of the operator."""
+    """Settings of the operator."""
 
     width: Count = 20
     """Channels of the features."""
@@ -57,12 +56,10 @@ class LocalFNOConfig:
     """Nodes of the local kernels along the radius."""
     readout_width: Count = 128
     """Hidden channels of the pointwise readout."""
-    predict: Predict = "auto"
-    """`increment` to the last frame, the frame itself (`direct`), or by the signature."""
 
     def __post_init__(self) -> None:
         if not (self.differential or self.integral):
-            raise ConfigError("local_fno without differential and integral branch is fno: ask for that")
+            raise ConfigError("local_fno without differential and integral branch is fno: build that")
 
 
 class LocalFourierLayer(nn.Module):
@@ -87,33 +84,28 @@ class LocalFourierLayer(nn.Module):
         return total
 
 
-class LocalFNO(Operator):
+class LocalFNO(LiftedOperator):
     """The operator of the file's equation."""
 
     name = "local_fno"
     config: LocalFNOConfig
 
-    def __init__(self, signature: OperatorSignature, config: LocalFNOConfig) -> None:
-        super().__init__(signature, config, predict=config.predict)
-        channels = signature.history * signature.in_channels + signature.num_params + signature.space_dims
-        self.lift = nn.Linear(channels, config.width)
+    def __init__(self, signature: OperatorSignature, config: LocalFNOConfig, stages: Stages | None = None) -> None:
+        super().__init__(signature, config, stages)
+        self.add_lift_and_readout(config.width, config.readout_width)
         self.layers = nn.ModuleList(LocalFourierLayer(signature.space_dims, config) for _ in range(config.num_layers))
-        self.readout = Readout(config.width, 0, config.readout_width, signature.out_channels)
 
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """Lift, layers, readout at unit scale."""
-        inputs = _with_places(with_params(channels_first(history), params), axes)
-        field = pointwise(self.lift.weight, self.lift.bias, inputs)
+    def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
+        """The layers, with a nonlinearity between them."""
         for number, layer in enumerate(self.layers, start=1):
             field = layer(field, axes)
             field = field if number == len(self.layers) else F.gelu(field)
-        return channels_last(self.readout(field, None))
+        return field
 
-
-def _with_places(field: Tensor, axes: Sequence[Axis]) -> Tensor:
-    """Append one channel an axis that says where a cell is, without a jump where the axis is periodic."""
-    placed = with_coordinates(field, axes)
-    parts = [placed[: len(field)]]
-    for channel, axis in zip(placed[len(field) :], axes, strict=True):
-        parts.append((((1 - torch.cos(2 * math.pi * channel)) / 2) if axis.periodic else channel)[None])
-    return torch.cat(parts)
+    def located(self, inputs: Tensor, axes: Sequence[Axis]) -> Tensor:
+        """Inputs with one coordinate an axis, without a jump where the axis is periodic."""
+        located = with_coordinates(inputs, axes)
+        parts = [located[: len(inputs)]]
+        for channel, axis in zip(located[len(inputs) :], axes, strict=True):
+            parts.append((((1 - torch.cos(2 * math.pi * channel)) / 2) if axis.periodic else channel)[None])
+        return torch.cat(parts)

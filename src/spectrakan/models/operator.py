@@ -1,75 +1,91 @@
-"""What every operator is: physical units in and out, a signature, and a folder to be kept in."""
+"""What every operator is: a network at unit scale between stages, with physical units in and out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.config import as_mapping
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ConfigError, ShapeError, UnfittedWarning
 from spectrakan.fields import Grid, OperatorSignature, Window
-from spectrakan.nn.answer_gates import AnswerGates
+from spectrakan.models.stages import Stages, fitted_decay, prediction_of
 from spectrakan.nn.axis import Axis, axes_of
 from spectrakan.nn.mean_field import MeanField
 from spectrakan.nn.normalizer import Normalizer
+from spectrakan.nn.output_filter import OutputFilter
 from spectrakan.numerics.float64 import to_float64
 from spectrakan.storage import Bundle, save_bundle
 
-Predict = Literal["auto", "increment", "departure", "direct"]
 MIN_CELLS = 4
+FILTER_MODES = {1: 24, 2: 16, 3: 16}
+"""Modes of the output filter along each axis, by the number of axes."""
+FIT_VALUES = 2**22
+"""Numbers that `fit_statistics` and `calibrate` process at a time."""
 
 
 class Operator(nn.Module):
     """A map from a history of fields to the next field: (B, history, *space, in) -> (B, *space, out).
 
-    `forward` takes and gives physical units; `forward_normalized`, which the loss sees, is the same map at unit
-    scale. A subclass has a `name` and a method `respond`, the network itself. Its answer is what is added to the last
-    frame (`predict="increment"`; in "auto": where the output is the next frame of the input), to the mean training
-    field ("departure"), or to nothing ("direct"). An `answer_error` above 0 puts gates on the answer's modes
-    (`nn/answer_gates`), with one for each length of up to `gate_modes` modes.
+    `forward` takes and gives physical units; `forward_normalized`, which the loss uses, is the map at unit scale.
+    A subclass has a `name` and a method `_forward`, the network itself, with `network_out_channels` outputs; the
+    stages around it are settings (`models/stages`). `fit_statistics` sets up everything that depends on data before
+    training, `calibrate` what depends on the trained network's errors.
     """
 
     name: str = ""
-    increment_scale: Tensor
+    residual_scale: Tensor
+    frame_weights: Tensor
+    fitted: Tensor
 
-    def __init__(
-        self,
-        signature: OperatorSignature,
-        config: Any,
-        *,
-        predict: Predict = "auto",
-        answer_error: float = 0.0,
-        gate_modes: int = 1,
-    ) -> None:
+    def __init__(self, signature: OperatorSignature, config: Any, stages: Stages | None = None) -> None:
         super().__init__()
-        if predict == "increment" and signature.in_channels != signature.out_channels:
-            raise ConfigError(
-                f"predict='increment' needs equal input and output fields, the signature has "
-                f"{signature.in_channels} and {signature.out_channels}"
-            )
-        self.signature, self.config = signature, config
-        self.increments = signature.evolves if predict == "auto" else predict == "increment"
+        self.signature, self.config, self.stages = signature, config, stages or Stages()
+        self.predict = prediction_of(signature, self.stages)
+        fields, dims, decay = signature.out_channels, signature.space_dims, self.stages.history_decay
         self.input_units = Normalizer(signature.in_channels)
-        self.output_units = self.input_units if signature.evolves else Normalizer(signature.out_channels)
+        self.output_units = self.input_units if signature.evolves else Normalizer(fields)
         self.param_units = Normalizer(signature.num_params) if signature.num_params else None
-        self.usual = MeanField(signature.space_dims, signature.out_channels) if predict == "departure" else None
-        self.register_buffer("increment_scale", torch.ones(signature.out_channels))
-        edges = signature.boundary or ("outflow",) * signature.space_dims
-        gates = AnswerGates(signature.out_channels, gate_modes, edges, answer_error) if answer_error else None
-        self.answer_gates = gates
+        self.mean_field = MeanField(dims, fields) if self.predict == "mean_field" else None
+        noise, modes = self.stages.noise_level, FILTER_MODES[dims]
+        self.output_filter = OutputFilter(fields, modes, self.boundary, noise) if noise else None
+        self.product_gain = nn.Parameter(torch.zeros(fields)) if self.stages.multiplicative_readout else None
+        self.register_buffer("residual_scale", torch.ones(fields))
+        self.register_buffer("frame_weights", torch.ones(signature.history))
+        self.register_buffer("fitted", torch.zeros((), dtype=torch.bool))
+        self._warns = True
+        self._decays = decay != 1.0 and signature.history > 1
+        if self._decays and not isinstance(decay, str):
+            self._set_decay(decay)
+
+    @property
+    def increments(self) -> bool:
+        """Whether the network predicts the increment to the last frame."""
+        return self.predict == "increment"
+
+    @property
+    def boundary(self) -> tuple[str, ...]:
+        """Boundary of each axis; unknown ones count as open."""
+        return self.signature.boundary or ("outflow",) * self.signature.space_dims
+
+    @property
+    def network_out_channels(self) -> int:
+        """Channels that the network itself gives: each field once, or twice with a multiplicative readout."""
+        return self.signature.out_channels * (2 if self.stages.multiplicative_readout else 1)
 
     def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """Physical fields `(B, history, *space, in)` -> `(B, *space, out)`, at any resolution.
 
-        `params` `(B, num_params)`; `grid` says where the cells are, equal cells on a box unless given.
+        `params` `(B, num_params)`; `grid` gives the cells, equal ones on a box by default.
         """
         if not torch.compiler.is_compiling():
             self._check(x, params)
+            self._warn_if_unfitted()
         history, params = self.normalized(x, params)
         return self.output_units.denormalize(self.forward_normalized(history, params, grid))
 
@@ -79,24 +95,30 @@ class Operator(nn.Module):
         params: Float[Tensor, "batch params"] | None = None,
         grid: Grid | None = None,
     ) -> Float[Tensor, "batch *space out"]:
-        """The same map at unit scale, which the loss sees."""
-        return self.on_axes(history, params, self.axes(history, grid))
+        """The same map at unit scale, which the loss uses."""
+        axes = self.axes(history, grid)
+        return self.postprocess(self._forward(self.decayed(history), params, axes), history, axes)
 
-    def on_axes(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """The same on axes that are known."""
-        return self.completed(self.respond(history, params, axes), history, axes)
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """The network at unit scale: `(B, history, *space, in)` -> `(B, *space, network_out_channels)`."""
+        raise NotImplementedError(f"{type(self).__name__} must define _forward")
 
-    def completed(self, answer: Tensor, history: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """The prediction at unit scale that an answer of the network stands for."""
-        if self.answer_gates is not None:
-            answer = self.answer_gates(answer.movedim(-1, 0), axes).movedim(0, -1)
-        if self.increments:
-            return history[:, -1] + self.increment_scale * answer
-        return answer if self.usual is None else self.usual(axes) + self.increment_scale * answer
+    def postprocess(self, output: Tensor, history: Tensor, axes: Sequence[Axis]) -> Tensor:
+        """The prediction at unit scale from the network's output: product, filter, then the last or mean field."""
+        residual = self.residual(output, history)
+        if self.output_filter is not None:
+            residual = self.output_filter(residual.movedim(-1, 0), axes).movedim(0, -1)
+        if self.predict == "direct":
+            return residual
+        return self._reference(history, axes) + self.residual_scale * residual
 
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """The network at unit scale: `(B, history, *space, in)` -> `(B, *space, out)`."""
-        raise NotImplementedError(f"{type(self).__name__} must say how it responds")
+    def residual(self, output: Tensor, history: Tensor) -> Tensor:
+        """The residual before the filter: the output, or N_1 + gain tanh(N_2) u_last of its two halves."""
+        if self.product_gain is None:
+            return output
+        added, factor = output.chunk(2, dim=-1)
+        # Bounded, because an unbounded product diverges in rollouts.
+        return added + self.product_gain * factor.tanh() * history[:, -1]
 
     def normalized(self, x: Tensor, params: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Physical inputs and parameters at unit scale."""
@@ -104,90 +126,211 @@ class Operator(nn.Module):
             params = self.param_units.normalize(params)
         return self.input_units.normalize(x), params
 
+    def network_inputs(self, x: Tensor, params: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Physical inputs and parameters, checked, as the network receives them."""
+        self._check(x, params)
+        history, params = self.normalized(x, params)
+        return self.decayed(history), params
+
+    def decayed(self, history: Tensor) -> Tensor:
+        """The history as the network receives it, each frame times q^age."""
+        if not self._decays:
+            return history
+        return history * self.frame_weights.view(-1, *[1] * (history.ndim - 2))
+
     def axes(self, history: Tensor, grid: Grid | None) -> tuple[Axis, ...]:
         """The axes of the field's grid."""
-        boundary = self.signature.boundary or ("outflow",) * self.signature.space_dims
-        return axes_of(history.shape[2:-1], grid, [kind == "periodic" for kind in boundary])
+        return axes_of(history.shape[2:-1], grid, [kind == "periodic" for kind in self.boundary])
 
-    @torch.no_grad()
-    def prepare(self, windows: Iterable[Window]) -> None:
-        """Set up what depends on data, once, before training: mean field, usual size and wavelengths of an answer."""
-        windows = list(windows)
-        if not windows:
-            return
-        self.fit_mean_field(windows)
-        if self.increments or self.usual is not None:
-            self.fit_scale(windows)
-        if self.answer_gates is not None:
-            self.answer_gates.fit(
-                ((self.wanted(window)[:, step] / self.increment_scale).movedim(-1, 0), axes)
-                for window in windows
-                for axes in [self.axes(window.inputs, window.grid)]
-                for step in range(window.targets.shape[1])
-            )
-
-    @torch.no_grad()
-    def finish(self, windows: Iterable[Window]) -> None:
-        """Set right what depends on the errors that are left, once, after training: the gates on the answers."""
-        if self.answer_gates is not None:
-            self.answer_gates.refit(map(self._answered, windows), adding=self.increments)
-
-    def _answered(self, window: Window) -> tuple[Tensor, Tensor, Sequence[Axis]]:
-        """What the network says along true frames and what it should, `(step, field, batch, *space)`; the axes."""
-        steps, axes = window.targets.shape[1], self.axes(window.inputs, window.grid)
-        frames = window.inputs if steps == 1 else torch.cat([window.inputs, window.targets], dim=1)
-        said = [
-            self.respond(*self.normalized(frames[:, step : step + self.signature.history], window.params), axes)
-            for step in range(steps)
-        ]
-        wanted = (self.wanted(window) / self.increment_scale).movedim((1, -1), (0, 1))
-        return torch.stack(said).movedim(-1, 1), wanted, axes
-
-    def fit_scale(self, windows: Sequence[Window]) -> None:
-        """Keep the usual size of an answer."""
-        squares, count = torch.zeros(self.signature.out_channels, dtype=torch.float64), 0
-        for window in windows:
-            answers = to_float64(self.wanted(window))
-            squares += answers.square().flatten(0, -2).sum(0).to(squares)
-            count += answers[..., 0].numel()
-        if count:
-            self.increment_scale.copy_((squares / count).sqrt().clamp_min(1e-8))
-
-    def wanted(self, window: Window) -> Tensor:
-        """What the network would have to answer, before `increment_scale`: `(B, steps, *space, out)`."""
+    def target_residual(self, window: Window) -> Tensor:
+        """What the network should give, before `residual_scale`: `(B, steps, *space, out)` at unit scale."""
         targets = self.output_units.normalize(window.targets)
         if self.increments:
             last = self.output_units.normalize(window.inputs[:, -1:])
             return torch.cat([last, targets], dim=1).diff(dim=1)
-        return targets if self.usual is None else targets - self.usual(self.axes(window.inputs, window.grid))
+        if self.mean_field is not None:
+            targets = targets - self.mean_field(self.axes(window.inputs, window.grid))
+        return targets
 
-    def fit_mean_field(self, windows: Sequence[Window]) -> None:
-        """Keep the mean of all targets, which must lie on one grid; nothing where it is not needed."""
-        if self.usual is not None and windows:
-            axes = self.axes(windows[0].inputs, windows[0].grid)
-            targets = (window.targets.flatten(0, 1) for window in windows)
-            self.usual.fit(targets, axes, self.output_units.normalize)
+    def fit_statistics(
+        self, inputs: Tensor, targets: Tensor, params: Tensor | None = None, grid: Grid | None = None
+    ) -> None:
+        """Set up everything that depends on data, once, before training, from training data in physical units.
+
+        `inputs` `(N, history, *space, in)`, `targets` `(N, steps, *space, out)` or `(N, *space, out)`, `params`
+        `(N, num_params)`. Fits units, mean field, residual scale, output filter, history decay and spline grids.
+
+        >>> from spectrakan.models import build_model
+        >>> model = build_model("fno", OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1))
+        >>> frames = torch.linspace(280.0, 300.0, 96).view(3, 2, 16, 1)
+        >>> model.fit_statistics(frames[:, :1], frames[:, 1:])
+        >>> float(model.input_units.mean)
+        290.0
+        """
+        self.fit_windows(self._windows(inputs, targets, params, grid))
+
+    @torch.no_grad()
+    def fit_windows(self, windows: Iterable[Window], *, units: bool = True) -> None:
+        """`fit_statistics` on windows, which are iterated several times; `units=False` keeps the present units."""
+        windows = list(windows) if isinstance(windows, Iterator) else windows
+        first = next(iter(windows), None)
+        if first is None:
+            raise ConfigError("a model is fitted to at least one window of training data, got none")
+        if units:
+            self._fit_units(windows)
+        if self.mean_field is not None:
+            axes = self.axes(first.inputs, first.grid)
+            self.mean_field.fit((w.targets.flatten(0, 1) for w in windows), axes, self.output_units.normalize)
+        if self.predict != "direct":
+            self._fit_residual_scale(windows)
+        if self.output_filter is not None:
+            self.output_filter.fit(
+                ((self.target_residual(w)[:, step] / self.residual_scale).movedim(-1, 0), self.axes(w.inputs, w.grid))
+                for w in windows
+                for step in range(w.targets.shape[1])
+            )
+        if self._decays and self.stages.history_decay == "auto" and self.signature.evolves:
+            self._set_decay(fitted_decay(windows, self.signature.in_channels))
+        self._fit_network(windows)
+        self.fitted.fill_(True)
+        self._warns = False
+
+    def _fit_network(self, windows: Iterable[Window]) -> None:
+        """What the network itself fits to data; nothing by default."""
+
+    def calibrate(
+        self, inputs: Tensor, targets: Tensor, params: Tensor | None = None, grid: Grid | None = None
+    ) -> None:
+        """Refit, once, after training, what depends on the network's remaining errors: the output filter.
+
+        Arguments as of `fit_statistics`; targets of several steps also show how errors add up.
+        """
+        self.calibrate_windows(self._windows(inputs, targets, params, grid))
+
+    @torch.no_grad()
+    def calibrate_windows(self, windows: Iterable[Window]) -> None:
+        """`calibrate` on windows, which are iterated once."""
+        if self.output_filter is None:
+            return
+        training = self.training
+        self.eval()
+        self.output_filter.refit(map(self._residuals, windows), adding=self.increments)
+        self.train(training)
+
+    def examples(self, window: Window) -> Iterator[tuple[Tensor, Tensor | None, Tensor]]:
+        """For each step of a window: true history and parameters at unit scale, and the residual in its scale."""
+        inputs, params = self.normalized(window.inputs, window.params)
+        evolves, residual = self.signature.evolves, self.target_residual(window) / self.residual_scale
+        frames = torch.cat([inputs, self.output_units.normalize(window.targets)], dim=1) if evolves else inputs
+        for step in range(residual.shape[1] if evolves else 1):
+            yield frames[:, step : step + self.signature.history], params, residual[:, step]
 
     def save_pretrained(self, folder: Path | str) -> None:
-        """Write weights, config, signature and units into a folder that `from_pretrained` reads."""
-        document = {
-            "name": self.name,
-            "config": as_mapping(self.config),
-            "signature": as_mapping(self.signature),
-        }
-        save_bundle(Path(folder), Bundle(tensors={"weights": self.state_dict()}, documents={"model": document}))
+        """Write weights, settings, signature and units into a folder that `from_pretrained` reads."""
+        bundle = Bundle(tensors={"weights": self.state_dict()}, documents={"model": describe_model(self)})
+        save_bundle(Path(folder), bundle)
+
+    def _residuals(self, window: Window) -> tuple[Tensor, Tensor, Sequence[Axis]]:
+        """Residuals of the network along true frames and the true ones, `(step, field, batch, *space)`; the axes."""
+        axes, given, true = self.axes(window.inputs, window.grid), [], []
+        for history, params, residual in self.examples(window):
+            given.append(self.residual(self._forward(self.decayed(history), params, axes), history))
+            true.append(residual)
+        return torch.stack(given).movedim(-1, 1), torch.stack(true).movedim(-1, 1), axes
+
+    def _reference(self, history: Tensor, axes: Sequence[Axis]) -> Tensor:
+        return history[:, -1] if self.mean_field is None else self.mean_field(axes)
+
+    def _fit_units(self, windows: Iterable[Window]) -> None:
+        if self.signature.evolves:
+            self.input_units.fit(part for w in windows for part in (w.inputs, w.targets))
+        else:
+            self.input_units.fit(w.inputs for w in windows)
+            self.output_units.fit(w.targets for w in windows)
+        if self.param_units is not None:
+            self.param_units.fit(w.params for w in windows if w.params is not None)
+
+    def _fit_residual_scale(self, windows: Iterable[Window]) -> None:
+        squares, count = torch.zeros(self.signature.out_channels, dtype=torch.float64), 0
+        for window in windows:
+            residual = to_float64(self.target_residual(window))
+            squares += residual.square().flatten(0, -2).sum(0).to(squares)
+            count += residual[..., 0].numel()
+        self.residual_scale.copy_((squares / count).sqrt().clamp_min(1e-8))
+
+    def _set_decay(self, decay: float) -> None:
+        ages = torch.arange(self.signature.history - 1, -1, -1, device=self.frame_weights.device)
+        self.frame_weights.copy_(decay**ages)
+
+    def _windows(self, inputs: Tensor, targets: Tensor, params: Tensor | None, grid: Grid | None) -> list[Window]:
+        """The samples in windows of bounded size."""
+        self._check(inputs, params)
+        if isinstance(targets, Tensor) and targets.ndim == inputs.ndim - 1:
+            targets = targets.unsqueeze(1)
+        _check_numbers("targets", targets, self.residual_scale)
+        space, fields = inputs.shape[2:-1], self.signature.out_channels
+        if targets.shape != (len(inputs), *targets.shape[1:2], *space, fields):
+            raise ShapeError(
+                f"expected targets of shape ({len(inputs)}, steps, {', '.join(map(str, space))}, {fields}), "
+                f"got {tuple(targets.shape)}"
+            )
+        size = max(1, FIT_VALUES // (inputs[0].numel() + targets[0].numel()))
+        known = [None] * len(inputs) if params is None else params.split(size)
+        return [
+            Window(x, y, p, grid) for x, y, p in zip(inputs.split(size), targets.split(size), known, strict=False)
+        ]
 
     def _check(self, x: Tensor, params: Tensor | None) -> None:
-        facts = self.signature
-        dims = facts.space_dims + 3
-        wanted = f"(batch, {facts.history}, {', '.join('*' * facts.space_dims)}, {facts.in_channels})"
-        if x.ndim != dims or x.shape[1] != facts.history or x.shape[-1] != facts.in_channels:
+        signature = self.signature
+        expected = f"(batch, {signature.history}, {', '.join('*' * signature.space_dims)}, {signature.in_channels})"
+        _check_numbers("an input", x, self.residual_scale)
+        wrong = x.ndim != signature.space_dims + 3 or x.shape[1] != signature.history
+        if wrong or x.shape[-1] != signature.in_channels:
             raise ShapeError(
-                f"expected an input of shape {wanted} = (batch, history, *space, fields), got {tuple(x.shape)}"
+                f"expected an input of shape {expected} = (batch, history, *space, fields), got {tuple(x.shape)}"
             )
         if min(x.shape[2:-1]) < MIN_CELLS:
             raise ShapeError(f"expected at least {MIN_CELLS} cells along each axis, got {tuple(x.shape[2:-1])}")
-        given = 0 if params is None else params.shape[-1]
-        if given != facts.num_params or (params is not None and params.shape != (x.shape[0], given)):
-            shape = None if params is None else tuple(params.shape)
-            raise ShapeError(f"expected params of shape ({x.shape[0]}, {facts.num_params}), got {shape}")
+        if not len(x):
+            raise ShapeError(f"expected at least one sample, got an input of shape {tuple(x.shape)}")
+        if params is not None:
+            _check_numbers("params", params, self.residual_scale)
+        given = None if params is None else tuple(params.shape)
+        if given != ((len(x), signature.num_params) if signature.num_params else None):
+            raise ShapeError(f"expected params of shape ({len(x)}, {signature.num_params}), got {given}")
+
+    def _warn_if_unfitted(self) -> None:
+        if self._warns:
+            self._warns = False
+            warnings.warn(
+                f"this {self.name or type(self).__name__} was never fitted to data, so its units are 1: call "
+                "model.fit_statistics(inputs, targets) before training, or load a trained model",
+                UnfittedWarning,
+                stacklevel=4,
+            )
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        super()._load_from_state_dict(state, prefix, *rest)
+        fitted = state.get(f"{prefix}fitted")
+        self._warns = self._warns and not (fitted is not None and bool(fitted))
+
+
+def describe_model(model: Operator) -> dict[str, Any]:
+    """What `from_pretrained` needs beside the weights."""
+    parts = {"config": model.config, "stages": model.stages, "signature": model.signature}
+    return {"name": model.name, **{key: as_mapping(part) for key, part in parts.items()}}
+
+
+def _check_numbers(what: str, values: object, like: Tensor) -> None:
+    """Refuse what is no tensor of real numbers of the model's precision, and say how to convert it."""
+    if not isinstance(values, Tensor):
+        raise ShapeError(
+            f"expected {what} as a torch tensor, got {type(values).__name__}; use torch.from_numpy(array)"
+        )
+    if not values.is_floating_point():
+        raise ShapeError(f"expected {what} of real numbers, got {values.dtype}; convert it with .to({like.dtype})")
+    if values.element_size() > like.element_size():
+        raise ShapeError(
+            f"expected {what} of {like.dtype}, the type of the model, got {values.dtype}; convert it with "
+            f".to({like.dtype}), or the model with model.to({values.dtype})"
+        )

@@ -1,52 +1,74 @@
-"""Operators from folders."""
+"""Operators from folders, compared with the file before memory is taken; all faults raise `DataFormatError`."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from spectrakan.config import build_settings
-from spectrakan.errors import ConfigError, DataFormatError, nearest
+from spectrakan.errors import DataFormatError, SpectraKANError
 from spectrakan.fields import OperatorSignature
-from spectrakan.models.catalog import MODELS
+from spectrakan.models.catalog import config_class, construct
 from spectrakan.models.operator import Operator
+from spectrakan.models.stages import Stages
 from spectrakan.nn.mean_field import MeanField
-from spectrakan.storage import load_bundle
+from spectrakan.storage import load_bundle, require_plain_weights
+
+DEPTHS = re.compile("layers|depth|levels")
+"""Settings that multiply the parts of a model; each part has at least one tensor."""
+UNBUILDABLE = (SpectraKANError, TypeError, AttributeError, ValueError, RuntimeError, OverflowError, KeyError)
 
 
 def from_pretrained(folder: Path | str) -> Operator:
-    """The operator that `save_pretrained` wrote, bit for bit; anything else raises `DataFormatError`."""
-    bundle = load_bundle(Path(folder))
+    """The operator that `save_pretrained` wrote, bit for bit; of a run's folder, the best one.
+
+    The model is first built without memory and compared with the names and shapes in the file. Anything else than a
+    saved model raises `DataFormatError`.
+    """
+    folder = Path(folder)
+    folder = folder / "checkpoints" / "best" if (folder / "checkpoints").is_dir() else folder
+    bundle = load_bundle(folder)
     document, weights = bundle.documents.get("model"), bundle.tensors.get("weights")
-    if not isinstance(document, dict) or document.keys() != {"name", "config", "signature"} or weights is None:
+    keys = {"name", "config", "stages", "signature"}
+    if not isinstance(document, dict) or document.keys() != keys or weights is None:
         raise DataFormatError(f"'{folder}' holds no model: expected model.json and weights.safetensors")
-    try:
-        signature = build_settings(OperatorSignature, document["signature"], where="signature")
-        model = _built(document["name"], signature, document["config"])
-    except (ConfigError, TypeError, AttributeError) as problem:
-        raise DataFormatError(f"the model in '{folder}' cannot be built: {problem}") from None
-    _load(model, dict(weights), folder)
+    with torch.device("meta"):
+        draft = _built(document, folder, len(weights))
+    _compare(draft, weights, folder)
+    model = _built(document, folder, len(weights)).to(_precision(weights, folder))
+    model.load_state_dict(dict(weights))
     return model
 
 
-def _built(name: str, signature: OperatorSignature, config: dict[str, Any]) -> Operator:
-    """The model of a whole config; settings younger than the folder are as they are where nobody asks for anything.
+def _built(document: Mapping[str, Any], folder: Path, tensors: int) -> Operator:
+    name = document["name"]
+    try:
+        for key, value in document["config"].items():
+            if DEPTHS.search(key) and isinstance(value, int) and value > tensors:
+                raise ValueError(f"{key}={value}, and only {tensors} tensors are saved")
+        signature = build_settings(OperatorSignature, document["signature"], where="signature")
+        config = build_settings(config_class(name), document["config"], where=f"model {name}")
+        return construct(name, signature, config, build_settings(Stages, document["stages"], where=f"model {name}"))
+    except UNBUILDABLE as problem:
+        hint = f"; a model of your own is registered first: sk.register_model('{name}', factory)"
+        unknown = str(problem).startswith("unknown model")
+        raise DataFormatError(
+            f"the model in '{folder}' cannot be built: {problem}{hint if unknown else ''}"
+        ) from None
 
-    A default that follows the signature is not for them: the model was trained without.
-    """
-    if name not in MODELS:
-        raise ConfigError(f"unknown model '{name}'{nearest(name, MODELS)}")
-    operator, config_class = MODELS[name]
-    return operator(signature, build_settings(config_class, config, where=f"model {name}"))
 
-
-def _load(model: Operator, weights: dict[str, Tensor], folder: Path | str) -> None:
+def _compare(model: Operator, weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Refuse names, shapes and types that are not the model's, and numbers that are not finite."""
+    require_plain_weights(weights, f"'{folder}'")
     for name, module in model.named_modules():
-        if isinstance(module, MeanField):
-            module.make_room(weights.get(f"{name}.values"))
-    expected: dict[str, Any] = model.state_dict()
+        if isinstance(module, MeanField) and f"{name}.values" in weights:
+            module.resize(weights[f"{name}.values"].shape)
+    expected = model.state_dict()
     if missing := sorted(expected.keys() - weights.keys()):
         raise DataFormatError(f"'{folder}' lacks the weights {', '.join(missing)}")
     if foreign := sorted(weights.keys() - expected.keys()):
@@ -56,5 +78,13 @@ def _load(model: Operator, weights: dict[str, Tensor], folder: Path | str) -> No
             raise DataFormatError(
                 f"'{folder}': {key} must have shape {tuple(expected[key].shape)}, got {tuple(tensor.shape)}"
             )
-    model.to(next(tensor.dtype for tensor in weights.values() if tensor.is_floating_point()))
-    model.load_state_dict(weights)
+        if tensor.is_floating_point() != expected[key].is_floating_point():
+            raise DataFormatError(f"'{folder}': {key} must be of type {expected[key].dtype}, got {tensor.dtype}")
+
+
+def _precision(weights: Mapping[str, Tensor], folder: Path) -> torch.dtype:
+    """The type of all weights."""
+    kinds = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
+    if len(kinds) != 1:
+        raise DataFormatError(f"'{folder}' mixes weights of types {', '.join(sorted(map(str, kinds)))}")
+    return kinds.pop()

@@ -1,10 +1,12 @@
 """SpectraKAN: a spectral trunk, conditioned on its input through one global token.
 
-f = F_fine(u) + U_s F_coarse(D_s u)          multi-scale gated axial trunk (AMFNO)
-t = Phi_KAN(P(u))                            global token (G-KAN)
-A = sum_y softmax_y(<Q t, K f(y)>/c) V f(y)              what the token pulls out of the features (GML)
-u_next(x) = G (R([f(x), A]) [+ H t])         pointwise readout, gates on its modes; a token may answer directly too,
-                                             and R may be a sum and a product with the last frame, R_0 + R_1 u(x)
+f = F_fine(u) [+ U_s F_coarse(D_s u)]                    gated axial trunk, with a coarse branch if it has layers
+t = Phi_KAN(P(u))                                        global token (G-KAN)
+A = sum_y softmax_y(<Q t, K f(y)> / d_a) V f(y)          global modulation (GML)
+N(x) = R([f(x), A])                                      pointwise readout; the stages around N are every model's
+
+With `conditioning` the token also acts on the layers of the trunk (`nn/conditioning`). Without a token the model is
+AMFNO, the multi-scale gated Fourier operator of the paper's ablation.
 """
 
 from __future__ import annotations
@@ -17,175 +19,155 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from spectrakan.config import settings
+from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid, OperatorSignature, Window
-from spectrakan.models.amfno import (
-    AMFNOConfig,
-    Count,
-    bases_of,
-    build_trunk,
-    fit_memory,
-    prediction_of,
-    with_params,
-)
-from spectrakan.models.refining import RefiningOperator
+from spectrakan.models.operator import Operator
+from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.block import Mixing
-from spectrakan.nn.conditioned_gates import ConditionedGates
-from spectrakan.nn.embedding import channels_first, channels_last
+from spectrakan.nn.block import BlockKind, BlockSettings, Mixing, SqueezeKind
+from spectrakan.nn.conditioning import Conditioning, ConditioningKind
+from spectrakan.nn.embedding import channels_first, channels_last, with_params
 from spectrakan.nn.kan import KAN, Extension
-from spectrakan.nn.modulation import GlobalModulation, Scaling
-from spectrakan.nn.readout import Readout, add_everywhere
-from spectrakan.nn.token import GlobalToken, Pool, TokenKind, TokenSettings
-from spectrakan.numerics.fourier import Basis, stored_modes
+from spectrakan.nn.modulation import GlobalModulation
+from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
+from spectrakan.nn.readout import Readout
+from spectrakan.nn.token import GlobalToken, Pool, TokenKind
+from spectrakan.numerics.fourier import Basis
+
+BASIS_OF_BOUNDARY: dict[str, Basis] = {
+    "periodic": "fourier",
+    "wall": "extended",
+    "outflow": "fourier",
+    "dirichlet": "extended",
+}
+BOUNDED = {"wall", "dirichlet"}
+"""Boundaries near which a field behaves differently than inside."""
 
 
 @settings
-class SpectraKANConfig(AMFNOConfig):
-    """Choices of the trunk, the token, the modulation and their fusion; symbols of the paper in parentheses."""
+class SpectraKANConfig:
+    """Settings of trunk, token and modulation; symbols of the paper in parentheses."""
 
+    width: Count = 32
+    """Channels of the features (d, C_fno)."""
+    num_modes: Count | Literal["auto"] = "auto"
+    """Modes along each axis in the fine branch (m); "auto": 24 on one axis, 20 on several."""
+    num_layers: Count = 4
+    """Layers of the fine branch (L)."""
+    coarse_num_layers: Annotated[int, Field(ge=0)] = 0
+    """Layers of the coarse branch; 0: no coarse branch."""
+    coarse_num_modes: Count = 8
+    """Modes along each axis in the coarse branch."""
+    coarse_mixing: Mixing = "joint"
+    """Whether the coarse branch mixes low modes of all axes jointly, or along each axis (`axial`, the paper)."""
+    stride: Annotated[int, Field(ge=2)] = 2
+    """Fine cells per coarse cell along each axis (s)."""
+    activation: Literal["gelu", "silu", "relu"] = "gelu"
+    """Nonlinearity between layers (sigma)."""
+    block: BlockKind | Literal["auto"] = "auto"
+    """`plain` (the paper's letter), `skip` (with a pointwise path), `residual`, or "auto": residual where fields
+    evolve, because a step in time is a small change, and skip where they are steady."""
+    mlp_ratio: Count = 2
+    """Hidden channels of a residual block's feed-forward network over `width`."""
+    gates: bool = True
+    """Whether each mode has a learnable gate (gamma)."""
+    squeeze_excite: SqueezeKind | Literal["auto"] = "auto"
+    """Squeeze-excitation on each spectral output: `none`, `plain` (the paper's: no biases, starts at 0.5), `open`
+    (starts at 0.9), or "auto": open in plain and skip blocks, none in residual ones."""
+    basis: Basis | Literal["auto"] | tuple[Basis, ...] = "auto"
+    """Basis of the transforms: one for all axes, one for each, or by the signature's boundary."""
+    coordinates: Literal["bounded", "all"] = "bounded"
+    """Axes whose coordinates the lift receives: those with walls or held ends, or all of them. Along other axes the
+    equations are the same everywhere."""
+    readout_width: Count = 64
+    """Hidden channels of the pointwise readout."""
     token: TokenKind = "kan"
-    """Network that makes the token: `kan` (the paper), `mlp`, `raw` (the pooled numbers) or `none`."""
+    """Network that computes the token: `kan` (the paper), `mlp`, `raw` (the pooled numbers) or `none`."""
     pool: Pool = "center"
-    """What the token is made of (P): the field's `center`, its `mean`, or `center+mean+std`."""
+    """What the token is computed from (P): the field's `center`, its `mean`, or `center+mean+std`."""
     token_width: Count = 32
-    """Numbers in the token (C_kan)."""
-    token_hidden: Count = 32
-    """Width of the token network's hidden layer."""
+    """Numbers in the token (C_kan), and width of its network's hidden layer."""
     spline_order: Annotated[int, Field(ge=1, le=5)] = 3
     """Order of the splines (k)."""
     num_intervals: Count = 5
     """Knot intervals of the splines (G)."""
     extension: Extension = "linear"
-    """How splines go on beyond their grid: straight on, or to `zero` as in the paper."""
+    """How splines continue beyond their grid: as straight lines, or to `zero` as in the paper."""
     use_gml: bool = True
-    """Whether the token asks the features (GML); else it is broadcast into the readout by a linear map."""
+    """Whether the token attends to the features (GML); else it enters the readout by a linear map."""
     attention_width: Count = 32
     """Width of queries, keys and values (d_a)."""
-    attention_scaling: Scaling = "root"
-    """What scores are divided by (c): the `root` of `attention_width`, or the `width` itself; the paper has both."""
-    num_heads: Count = 1
-    """Attention heads; the paper has one."""
-    fusion: Literal["readout", "sum"] = "readout"
-    """Whether the readout gets features and global value side by side, or their sum f + A."""
-    token_answers: bool = False
-    """Whether the token, if there is one, adds to the answer directly too, by a linear map, the same in all cells."""
-    field_factors: bool = False
-    """Whether the readout also gives each field a factor of its own last frame, for equations multiply fields."""
-    gate_conditioning: Literal["none", "token"] = "none"
-    """Whether the token also scales the spectral gates, which axial layers have and joint ones do not."""
+    conditioning: ConditioningKind = "readout"
+    """Where the token acts: in the `readout` alone (the paper), or also on the trunk's features (`film`), on the
+    phases and amplitudes of its modes (`modes`), or on `both`."""
 
     def __post_init__(self) -> None:
-        if self.gate_conditioning == "token" and (self.token == "none" or not self.gates):
-            raise ConfigError("gate_conditioning='token' needs a token and gates")
-        kinds = {self.mixing, *([self.coarse_mixing] if self.coarse else [])}
-        if self.gate_conditioning == "token" and kinds == {"joint"}:
-            raise ConfigError("gate_conditioning='token' needs axial layers: joint ones have no gates")
+        if self.conditioning != "readout" and self.token == "none":
+            raise ConfigError(f"conditioning='{self.conditioning}' needs a token; set token='kan'")
 
 
-class SpectraKAN(RefiningOperator):
+class SpectraKAN(Operator):
     """The operator of the paper; see the file's equations."""
 
     name = "spectrakan"
     config: SpectraKANConfig
 
-    def __init__(self, signature: OperatorSignature, config: SpectraKANConfig) -> None:
-        super().__init__(
-            signature,
-            config,
-            predict=prediction_of(signature, config),
-            refines=config.coarser_cells == "refine",
-            answer_error=config.answer_error,
-            gate_modes=config.num_modes,
-        )
-        self.trunk = build_trunk(signature, config)
-        self.global_token = _build_token(signature, config)
-        token_width = self.global_token.width if self.global_token else 0
-        value_width = config.width if config.fusion == "sum" else config.attention_width
-        asks = self.global_token is not None and config.use_gml
-        self.gml = (
-            GlobalModulation(
-                config.width,
-                token_width,
-                config.attention_width,
-                num_heads=config.num_heads,
-                value_width=value_width,
-                scaling=config.attention_scaling,
+    def __init__(self, signature: OperatorSignature, config: SpectraKANConfig, stages: Stages | None = None) -> None:
+        super().__init__(signature, config, stages)
+        fine = fine_blocks(signature, config)
+        self.trunk = build_trunk(signature, config, fine)
+        self.global_token = None
+        if config.token != "none":
+            self.global_token = GlobalToken(
+                signature.history * signature.in_channels,
+                signature.num_params,
+                kind=config.token,
+                pool=config.pool,
+                width=config.token_width,
+                spline_order=config.spline_order,
+                num_intervals=config.num_intervals,
+                extension=config.extension,
             )
-            if asks
-            else None
-        )
-        self.broadcast = None if asks or not self.global_token else nn.Linear(token_width, value_width)
-        heads = config.num_heads if asks else 1
-        # The sum f + A needs A of the features' width: heads are brought together by one more map.
-        self.merge = nn.Linear(heads * value_width, config.width) if config.fusion == "sum" and heads > 1 else None
-        beside = heads * value_width if self.global_token and config.fusion == "readout" else 0
-        fields = signature.out_channels
-        if config.field_factors and not signature.evolves:
-            raise ConfigError("field_factors=True needs fields that evolve: a steady answer has no last frame")
-        self.readout = Readout(config.width, beside, config.readout_width, (1 + config.field_factors) * fields)
-        with torch.no_grad():  # factors are silent before training
-            self.readout.out.weight[fields:] = self.readout.out.bias[fields:] = 0.0
-        answers = config.token_answers and self.global_token is not None
-        self.answer = nn.Linear(token_width, signature.out_channels, bias=False) if answers else None
-        if self.answer is not None:
-            nn.init.zeros_(self.answer.weight)  # silent before training
-        self.gate_map = _build_gate_map(signature, config, token_width)
+        token_width = self.global_token.width if self.global_token else 0
+        value_width = config.attention_width if self.global_token else 0
+        attends = self.global_token is not None and config.use_gml
+        self.gml = GlobalModulation(config.width, token_width, value_width) if attends else None
+        self.broadcast = None if attends or not self.global_token else nn.Linear(token_width, value_width)
+        self.readout = Readout(config.width, value_width, config.readout_width, self.network_out_channels)
+        self.conditioning = None
+        if config.conditioning != "readout":
+            axial = config.coarse_mixing == "axial"
+            coarse = [config.coarse_num_modes if axial else 0] * config.coarse_num_layers
+            modes = [fine.num_modes] * config.num_layers + coarse
+            self.conditioning = Conditioning(token_width, config.conditioning, config.width, fine.bases, modes)
 
-    def respond(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Trunk, token, modulation and readout at unit scale."""
         token = self.global_token(history, params, axes) if self.global_token else None
         features = self._features(history, params, axes, token)
-        value = self._value(token, features, axes)
-        if value is not None and self.config.fusion == "sum":
-            features, value = add_everywhere(features, self._merged(value)), None
-        answer = self.readout(features, value)
-        if self.config.field_factors:
-            added, factors = answer.chunk(2)
-            answer = torch.addcmul(added, factors, history[:, -1].movedim(-1, 0))
-        if self.answer is not None:
-            answer = add_everywhere(answer, self.answer(token))
-        return channels_last(answer)
+        return channels_last(self.readout(features, self._value(token, features, axes)))
 
     def token(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The token t of physical inputs, `(B, token_width)`."""
-        history, params = self._checked(x, params)
+        history, params = self.network_inputs(x, params)
         token: Tensor = self._need_token()(history, params, self.axes(history, grid))
         return token
 
     def modulation(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
-        """The global value A of physical inputs, `(B, num_heads * attention_width)`."""
-        history, params = self._checked(x, params)
-        axes = self.axes(history, grid)
-        token = self._need_token()(history, params, axes)
-        value = self._value(token, self._features(history, params, axes, token), axes)
+        """The global value A of physical inputs, `(B, attention_width)`."""
+        token, features, axes = self.token_and_features(x, params, grid)
+        value = self._value(token, features, axes)
         if value is None:
             raise ConfigError("this model has no modulation: it was built with token='none'")
         return value
 
     def attention(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
-        """Attention weights over the cells, `(B, num_heads, *space)`, summing to one: where the token looks."""
-        history, params = self._checked(x, params)
-        axes = self.axes(history, grid)
-        token = self._need_token()(history, params, axes)
+        """Attention weights of the token over the cells, `(B, 1, *space)`, summing to one."""
+        token, features, axes = self.token_and_features(x, params, grid)
         if self.gml is None:
             raise ConfigError("this model has no attention: it was built with use_gml=False")
-        return self.gml.weights(token, self._features(history, params, axes, token), axes)
-
-    @torch.no_grad()
-    def prepare(self, windows: Iterable[Window]) -> None:
-        """Size of increments, and the splines' grids fitted to the tokens' inputs."""
-        windows = list(windows)
-        super().prepare(windows)
-        fit_memory(self, self.trunk, self.config, windows)
-        if self.global_token is None or not windows:
-            return
-        summaries = []
-        for window in windows:
-            history, params = self._checked(window.inputs, window.params)
-            summaries.append(self.global_token.summary(history, params, self.axes(history, window.grid)))
-        self.global_token.fit_grid(torch.cat(summaries))
+        return self.gml.weights(token, features, axes)
 
     def refine_token(self, num_intervals: int) -> None:
         """Give the token's splines more intervals without changing the function."""
@@ -194,60 +176,99 @@ class SpectraKAN(RefiningOperator):
         self.global_token.network.refine(num_intervals)
         self.config = dataclasses.replace(self.config, num_intervals=num_intervals)
 
+    def _fit_network(self, windows: Iterable[Window]) -> None:
+        """The splines' grids, fitted to the token's inputs."""
+        if self.global_token is not None:
+            summaries = []
+            for window in windows:
+                history, params = self.network_inputs(window.inputs, window.params)
+                summaries.append(self.global_token.summary(history, params, self.axes(history, window.grid)))
+            self.global_token.fit_grid(torch.cat(summaries))
+
+    def token_and_features(
+        self, x: Tensor, params: Tensor | None, grid: Grid | None
+    ) -> tuple[Tensor, Tensor, tuple[Axis, ...]]:
+        """Token and trunk features of physical inputs, and the axes of their grid."""
+        history, params = self.network_inputs(x, params)
+        axes = self.axes(history, grid)
+        token = self._need_token()(history, params, axes)
+        return token, self._features(history, params, axes, token), axes
+
     def _features(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis], token: Tensor | None) -> Tensor:
-        factors = self.gate_map(token) if self.gate_map is not None and token is not None else None
-        features: Tensor = self.trunk(with_params(channels_first(history), params), axes, factors)
+        conditions = () if self.conditioning is None or token is None else self.conditioning(token)
+        features: Tensor = self.trunk(with_params(channels_first(history), params), axes, conditions)
         return features
 
     def _value(self, token: Tensor | None, features: Tensor, axes: Sequence[Axis]) -> Tensor | None:
-        if token is None:
-            return None
         value: Tensor | None = None
-        if self.gml is not None:
+        if token is not None and self.gml is not None:
             value = self.gml(token, features, axes)
-        elif self.broadcast is not None:
+        elif token is not None and self.broadcast is not None:
             value = self.broadcast(token)
         return value
-
-    def _merged(self, value: Tensor) -> Tensor:
-        return value if self.merge is None else self.merge(value)
 
     def _need_token(self) -> GlobalToken:
         if self.global_token is None:
             raise ConfigError("this model has no token: it was built with token='none'")
         return self.global_token
 
-    def _checked(self, x: Tensor, params: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        self._check(x, params)
-        return self.normalized(x, params)
+
+@settings
+class AMFNOConfig(SpectraKANConfig):
+    """SpectraKAN's settings without a token."""
+
+    token: Literal["none"] = "none"
+    """There is no token."""
 
 
-def _build_token(signature: OperatorSignature, config: SpectraKANConfig) -> GlobalToken | None:
-    if config.token == "none":
-        return None
-    choices = TokenSettings(
-        kind=config.token,
-        pool=config.pool,
-        width=config.token_width,
-        hidden=config.token_hidden,
-        spline_order=config.spline_order,
-        num_intervals=config.num_intervals,
-        extension=config.extension,
+class AMFNO(SpectraKAN):
+    """The trunk with its readout alone, under its own name."""
+
+    name = "amfno"
+
+
+def build_trunk(signature: OperatorSignature, config: SpectraKANConfig, fine: BlockSettings) -> MultiscaleTrunk:
+    """The trunk of a config for a signature."""
+    channels = signature.history * signature.in_channels + signature.num_params
+    coarse, located = None, located_axes(signature, config)
+    if config.coarse_num_layers:
+        blocks = dataclasses.replace(fine, num_modes=config.coarse_num_modes, mixing=config.coarse_mixing)
+        coarse = Branch(channels, config.coarse_num_layers, blocks, located)
+    return MultiscaleTrunk(Branch(channels, config.num_layers, fine, located), coarse, config.stride)
+
+
+def located_axes(signature: OperatorSignature, config: SpectraKANConfig) -> tuple[int, ...]:
+    """Axes whose coordinates the lift receives; an axis of unknown boundary counts as bounded."""
+    boundary = signature.boundary or ("wall",) * signature.space_dims
+    everywhere = config.coordinates == "all"
+    return tuple(dim for dim, kind in enumerate(boundary) if everywhere or kind in BOUNDED)
+
+
+def fine_blocks(signature: OperatorSignature, config: SpectraKANConfig) -> BlockSettings:
+    """The blocks of the fine branch, with every "auto" resolved."""
+    modes = (24 if signature.space_dims == 1 else 20) if config.num_modes == "auto" else config.num_modes
+    kind: BlockKind = "residual" if signature.evolves else "skip"
+    kind = kind if config.block == "auto" else config.block
+    squeeze: SqueezeKind = "none" if kind == "residual" else "open"
+    return BlockSettings(
+        width=config.width,
+        num_modes=modes,
+        bases=bases_of(signature, config),
+        kind=kind,
+        gates=config.gates,
+        squeeze_excite=squeeze if config.squeeze_excite == "auto" else config.squeeze_excite,
+        mlp_ratio=config.mlp_ratio,
+        activation=config.activation,
     )
-    return GlobalToken(signature.history * signature.in_channels, signature.num_params, choices)
 
 
-def _build_gate_map(
-    signature: OperatorSignature, config: SpectraKANConfig, token_width: int
-) -> ConditionedGates | None:
-    if config.gate_conditioning == "none":
-        return None
-    bases = bases_of(signature, config)
-    fine = [_gates(bases, config.num_modes, config.mixing)] * config.num_layers
-    coarse = [_gates(bases, config.coarse_num_modes, config.coarse_mixing)] * config.coarse_num_layers
-    return ConditionedGates(token_width, fine + (coarse if config.coarse else []))
-
-
-def _gates(bases: Sequence[Basis], num_modes: int, mixing: Mixing) -> list[int]:
-    """How many gates a layer has along each axis; none where modes are mixed jointly."""
-    return [] if mixing == "joint" else [stored_modes(basis, num_modes) for basis in bases]
+def bases_of(signature: OperatorSignature, config: SpectraKANConfig) -> tuple[Basis, ...]:
+    """The basis along each axis; "auto" follows the boundary, and takes Fourier where it is unknown."""
+    if isinstance(config.basis, tuple):
+        if len(config.basis) != signature.space_dims:
+            raise ConfigError(f"basis names {len(config.basis)} axes, the signature has {signature.space_dims}")
+        return config.basis
+    if config.basis != "auto":
+        return (config.basis,) * signature.space_dims
+    boundary = signature.boundary or ("periodic",) * signature.space_dims
+    return tuple(BASIS_OF_BOUNDARY[kind] for kind in boundary)

@@ -1,17 +1,21 @@
-"""One axis of a grid as the layers see it, and its transforms, made once and kept."""
+"""One axis of a grid as the layers use it, and what they compute from it, kept from call to call."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Grid
+from spectrakan.nn.execution import transformed
 from spectrakan.numerics.fourier import (
     Basis,
     resolved_modes,
@@ -22,6 +26,55 @@ from spectrakan.numerics.fourier import (
 )
 from spectrakan.numerics.quadrature import equal_weights
 from spectrakan.numerics.resample import coarse_size, overlap_matrix
+
+P = ParamSpec("P")
+T = TypeVar("T")
+CACHE_BYTES = 2**28
+"""Most bytes of tensors that are kept for later calls, for all resolutions together."""
+MANY = 2**40
+"""More modes than any axis has cells."""
+
+_cache: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
+_cache_lock = Lock()
+
+
+def kept(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep results for later calls with the same arguments, the least recently used ones up to `CACHE_BYTES`.
+
+    A tensor among the arguments counts by its type and device only. While a program is traced sizes are symbols, so
+    nothing is kept then. Results are made outside inference mode, because a tensor made in it cannot train later.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> T:
+        if torch.compiler.is_compiling():
+            return function(*args, **named)
+        key = (function, *((each.dtype, each.device) if isinstance(each, Tensor) else each for each in args))
+        with _cache_lock:
+            if key in _cache:
+                _cache.move_to_end(key)
+                found: T = _cache[key][0]
+                return found
+        with torch.inference_mode(False):
+            made = function(*args, **named)
+        if transformed():  # tensors made under a function transform end with it
+            return made
+        with _cache_lock:
+            _cache[key] = made, _bytes_of(made)
+            total = sum(size for _, size in _cache.values())
+            while total > CACHE_BYTES:
+                total -= _cache.popitem(last=False)[1][1]
+        return made
+
+    return call
+
+
+def _bytes_of(value: Any) -> int:
+    if isinstance(value, Tensor):
+        return value.numel() * value.element_size()
+    if is_dataclass(value):
+        return sum(_bytes_of(getattr(value, field.name)) for field in fields(value))
+    return sum(map(_bytes_of, value)) if isinstance(value, tuple) else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +118,7 @@ class AxisTransform:
 
     `analysis` `(rows, n)`, `synthesis` `(n, rows)`: see `numerics.fourier`; `mean` `(rows,)` is the
     volume-weighted mean of each synthesis column, `weights` `(n,)` the volume share of each cell.
-    `one_mean` says that the first row alone has a mean, one: so it is for waves on equal cells.
+    `one_mean` states that only the first row has a mean, which is one: true of waves on equal cells.
     """
 
     analysis: Tensor
@@ -79,7 +132,7 @@ class AxisTransform:
 def axes_of(space: Sequence[int], grid: Grid | None, periodic: Sequence[bool]) -> tuple[Axis, ...]:
     """The axes of `grid`, or of equal cells on the unit box where it is None.
 
-    `periodic` is what the model knows of the boundary; a grid that names its boundary overrules it.
+    `periodic` is the model's knowledge of the boundary; a grid that names its boundary overrules it.
     """
     if grid is None:
         return tuple(uniform_axis(cells, wraps) for cells, wraps in zip(space, periodic, strict=True))
@@ -89,66 +142,7 @@ def axes_of(space: Sequence[int], grid: Grid | None, periodic: Sequence[bool]) -
     return _axes_of_grid(grid, wraps)
 
 
-def uniform_axis(cells: int, periodic: bool) -> Axis:
-    """Equal cells on [0, 1]."""
-    return _uniform_axis(cells, periodic) if _may_keep() else _uniform_axis.__wrapped__(cells, periodic)
-
-
-def padded_axis(axis: Axis, cells: int) -> Axis:
-    """The axis with `cells` more cells past its far end, as wide as its last one, scaled back to [0, 1]."""
-    if axis.uniform:
-        return uniform_axis(axis.cells + cells, axis.periodic)
-    return _padded_axis(axis, cells) if _may_keep() else _padded_axis.__wrapped__(axis, cells)
-
-
-def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> AxisTransform:
-    """The transform of one axis for a layer of `num_modes`, kept for the next call with the same axis."""
-    make = _axis_transform if _may_keep() else _axis_transform.__wrapped__
-    return make(axis, basis, num_modes, like.dtype, like.device)
-
-
-def signed_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """`signed_matrices` of one axis, kept likewise."""
-    make = _signed_transform if _may_keep() else _signed_transform.__wrapped__
-    return make(axis, basis, num_modes, like.dtype, like.device)
-
-
-def two_sided_transform(axis: Axis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """`signed_matrices` of the Fourier modes 0 .. m - 1 and -m .. -1, as many of each as the cells resolve."""
-    make = _two_sided_transform if _may_keep() else _two_sided_transform.__wrapped__
-    return make(axis, num_modes, like.dtype, like.device)
-
-
-def wave_transform(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
-    """All Fourier modes below what the cells resolve: frequencies `(L,)` in radians, analysis `(L, n)` complex."""
-    make = _wave_transform if _may_keep() else _wave_transform.__wrapped__
-    return make(axis, like.dtype, like.device)
-
-
-def _may_keep() -> bool:
-    """While a program is traced, sizes are symbols and must not be remembered."""
-    return not torch.compiler.is_compiling()
-
-
-@lru_cache(maxsize=256)
-def _uniform_axis(cells: int, periodic: bool) -> Axis:
-    with torch.inference_mode(False):
-        edges = torch.arange(cells + 1, dtype=torch.float64) / cells
-        centres = (torch.arange(cells, dtype=torch.float64) + 0.5) / cells
-        return Axis(centres, edges, equal_weights(cells, centres), periodic, uniform=True)
-
-
-@lru_cache(maxsize=64)
-def _padded_axis(axis: Axis, cells: int) -> Axis:
-    with torch.inference_mode(False):
-        steps = torch.arange(1, cells + 1, dtype=torch.float64) * axis.widths[-1]
-        edges = torch.cat([axis.edges, axis.edges[-1] + steps])
-        centres = torch.cat([axis.centres, axis.edges[-1] + steps - axis.widths[-1] / 2])
-        weights = torch.cat([axis.weights, axis.weights[-1:].expand(cells)])
-        return Axis(centres / edges[-1], edges / edges[-1], weights / weights.sum(), axis.periodic, uniform=False)
-
-
-@lru_cache(maxsize=64)
+@kept
 def _axes_of_grid(grid: Grid, periodic: tuple[bool, ...]) -> tuple[Axis, ...]:
     uniform = grid.is_uniform()
     return tuple(
@@ -159,52 +153,77 @@ def _axes_of_grid(grid: Grid, periodic: tuple[bool, ...]) -> tuple[Axis, ...]:
     )
 
 
-@lru_cache(maxsize=256)
-def _axis_transform(
-    axis: Axis, basis: Basis, num_modes: int, dtype: torch.dtype, device: torch.device
-) -> AxisTransform:
-    # Angles are computed in float64 and rounded once; a tensor made in inference mode could not train later.
-    with torch.inference_mode(False):
-        count = resolved_modes(basis, num_modes, axis.cells)
-        analysis, synthesis = transform_matrices(basis, count, axis.centres, axis.widths)
-        mean = axis.weights @ synthesis
-        parts = (analysis, synthesis, mean, axis.weights)
-        kept = [part.to(dtype).to(device).contiguous() for part in parts]
+@kept
+def uniform_axis(cells: int, periodic: bool) -> Axis:
+    """Equal cells on [0, 1]."""
+    edges = torch.arange(cells + 1, dtype=torch.float64) / cells
+    centres = (torch.arange(cells, dtype=torch.float64) + 0.5) / cells
+    return Axis(centres, edges, equal_weights(cells, centres), periodic, uniform=True)
+
+
+@kept
+def padded_axis(axis: Axis, cells: int) -> Axis:
+    """The axis with `cells` more cells past its far end, as wide as its last one, scaled back to [0, 1]."""
+    if axis.uniform:
+        return uniform_axis(axis.cells + cells, axis.periodic)
+    steps = torch.arange(1, cells + 1, dtype=torch.float64) * axis.widths[-1]
+    edges = torch.cat([axis.edges, axis.edges[-1] + steps])
+    centres = torch.cat([axis.centres, axis.edges[-1] + steps - axis.widths[-1] / 2])
+    weights = torch.cat([axis.weights, axis.weights[-1:].expand(cells)])
+    return Axis(centres / edges[-1], edges / edges[-1], weights / weights.sum(), axis.periodic, uniform=False)
+
+
+# Angles are computed in float64 and rounded once to the type of `like`.
+@kept
+def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> AxisTransform:
+    """The transform of one axis for a layer of `num_modes`."""
+    count = _mode_count(basis, num_modes, axis.cells)
+    analysis, synthesis = transform_matrices(basis, count, axis.centres, axis.widths)
+    analysis = _resolved(analysis, torch.arange(count).repeat_interleave(analysis.shape[0] // count), basis, axis)
+    parts = [_like(part, like) for part in (analysis, synthesis, axis.weights @ synthesis, axis.weights)]
     one_mean = axis.uniform and basis in ("fourier", "cosine")
-    return AxisTransform(kept[0], kept[1], kept[2], kept[3], count, one_mean)
+    return AxisTransform(parts[0], parts[1], parts[2], parts[3], count, one_mean)
 
 
-@lru_cache(maxsize=256)
-def _signed_transform(
-    axis: Axis, basis: Basis, num_modes: int, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    with torch.inference_mode(False):
-        count = resolved_modes(basis, num_modes, axis.cells)
-        if _may_keep():
-            into, out = signed_matrices(basis, count, axis.centres, axis.widths)
-        else:
-            # A traced program cannot reason about 2 count - 1 where cells are a symbol: it keeps the rows of all
-            # stored modes, those that the cells do not resolve being zero.
-            into, out = signed_matrices(basis, stored_modes(basis, num_modes), axis.centres, axis.widths)
-            into = into * (signed_orders(stored_modes(basis, num_modes)).abs() < count).repeat(2)[:, None]
-        return into.to(dtype).to(device).contiguous(), out.to(dtype).to(device).contiguous()
+@kept
+def signed_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """`signed_matrices` of one axis."""
+    count = _mode_count(basis, num_modes, axis.cells)
+    into, out = signed_matrices(basis, count, axis.centres, axis.widths)
+    return _like(_resolved(into, signed_orders(count).abs().repeat(2), basis, axis), like), _like(out, like)
 
 
-@lru_cache(maxsize=256)
-def _two_sided_transform(
-    axis: Axis, num_modes: int, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    with torch.inference_mode(False):
-        count = resolved_modes("fourier", num_modes, axis.cells)
-        negative = min(num_modes, (axis.cells + 1) // 2 - 1)
-        into, out = signed_matrices("fourier", count, axis.centres, axis.widths, negative)
-        return into.to(dtype).to(device).contiguous(), out.to(dtype).to(device).contiguous()
+@kept
+def two_sided_transform(axis: Axis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """`signed_matrices` of the Fourier modes 0 .. m - 1 and -m .. -1, as many of each as the cells resolve."""
+    count = _mode_count("fourier", num_modes, axis.cells)
+    negative = num_modes if torch.compiler.is_compiling() else min(num_modes, (axis.cells + 1) // 2 - 1)
+    into, out = signed_matrices("fourier", count, axis.centres, axis.widths, negative)
+    orders = signed_orders(count, negative).abs().repeat(2)
+    return _like(_resolved(into, orders, "fourier", axis), like), _like(out, like)
 
 
-@lru_cache(maxsize=256)
-def _wave_transform(axis: Axis, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    with torch.inference_mode(False):
-        highest = (axis.cells + 1) // 2 - 1
-        order = 2 * math.pi * torch.arange(-highest, highest + 1, dtype=torch.float64)
-        analysis = torch.polar(axis.widths.expand(len(order), -1), -order[:, None] * axis.centres)
-        return order.to(dtype).to(device), analysis.to(dtype.to_complex()).to(device)
+@kept
+def wave_transform(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
+    """All Fourier modes below what the cells resolve: frequencies `(L,)` in radians, analysis `(L, n)` complex."""
+    highest = (axis.cells + 1) // 2 - 1
+    order = 2 * math.pi * torch.arange(-highest, highest + 1, dtype=torch.float64)
+    analysis = torch.polar(axis.widths.expand(len(order), -1), -order[:, None] * axis.centres)
+    return _like(order, like), analysis.to(like.dtype.to_complex()).to(like.device)
+
+
+def _mode_count(basis: Basis, num_modes: int, cells: int) -> int:
+    """Modes of a transform: those that the cells resolve; in a traced program, where cells are a symbol, all."""
+    stored = stored_modes(basis, num_modes)
+    return stored if torch.compiler.is_compiling() else resolved_modes(basis, num_modes, cells)
+
+
+def _resolved(analysis: Tensor, orders: Tensor, basis: Basis, axis: Axis) -> Tensor:
+    """In a traced program, rows of zeros for orders that the cells do not resolve."""
+    if not torch.compiler.is_compiling():
+        return analysis
+    return analysis * (orders < resolved_modes(basis, MANY, axis.cells))[:, None]
+
+
+def _like(tensor: Tensor, like: Tensor) -> Tensor:
+    return tensor.to(like.dtype).to(like.device).contiguous()

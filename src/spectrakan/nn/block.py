@@ -1,35 +1,41 @@
 """One layer of the trunk: a spectral operator, squeeze-excitation on its output, and a pointwise path.
 
     plain     v -> SE(K v)                    the paper, to the letter
-    skip      v -> SE(K v) + W v + b          with a pointwise path, so that high frequencies get through
+    skip      v -> SE(K v) + W v + b          with a pointwise path, so that high frequencies pass
     residual  v -> v + FF(SE(K v))            with a pointwise feed-forward network
+    SE(v)_c = a_c v_c,     a = sigmoid(W_2 relu(W_1 s + b_1) + b_2),     s_c the mean over space of v_c
 
-The nonlinearity between layers is the trunk's. Shapes: fields `(channel, batch, *space)`.
+The nonlinearity between layers belongs to the trunk. Shapes: fields `(channel, batch, *space)`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.config import settings
-from spectrakan.nn.activation import activate
 from spectrakan.nn.axis import Axis, AxisTransform
-from spectrakan.nn.embedding import added_pointwise, pointwise
-from spectrakan.nn.feed_forward import add_rectified
+from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.joint_spectral import JointSpectral
-from spectrakan.nn.precision import unmixed
+from spectrakan.nn.pointwise import activate, added_pointwise, pointwise
 from spectrakan.nn.products import analyse, synthesise
 from spectrakan.nn.spectral import AxialSpectral
-from spectrakan.nn.squeeze_excite import SqueezeExcite
 from spectrakan.numerics.fourier import Basis
 from spectrakan.numerics.quadrature import weighted_mean
 
 BlockKind = Literal["plain", "skip", "residual"]
-Mixing = Literal["axial", "joint", "both"]
+Mixing = Literal["axial", "joint"]
+SqueezeKind = Literal["none", "plain", "open"]
+REDUCTION = 4
+"""Channels over the width of the bottleneck (r)."""
+OPEN = 0.9
+"""Scale of an `open` squeeze-excitation before training."""
 
 
 @settings
@@ -45,64 +51,79 @@ class BlockSettings:
     kind: BlockKind = "skip"
     """Which of the three forms of the file's head."""
     mixing: Mixing = "axial"
-    """Modes along each axis by itself (the paper), low modes of all axes together, or both, summed."""
+    """Modes along each axis by itself (the paper), or low modes of all axes together."""
     gates: bool = True
-    """Whether each mode has a learnable gate."""
-    excitation: bool = True
-    """Whether squeeze-excitation scales the spectral output."""
-    excitation_start: float = 0.9
-    """Scale of squeeze-excitation before training."""
-    factor: int = 2
+    """Whether each mode of an axial layer has a learnable gate."""
+    squeeze_excite: SqueezeKind = "open"
+    """Squeeze-excitation on the spectral output; see `SqueezeExcite`."""
+    mlp_ratio: int = 2
     """Hidden channels of a residual block's feed-forward network over `width`."""
     activation: str = "gelu"
     """Nonlinearity between layers, and of a residual block's feed-forward network."""
-    sequential: bool = False
-    """Whether the axes are transformed one after the other instead of summed."""
+
+
+class SqueezeExcite(nn.Module):
+    """The scale a of every channel from its mean over space.
+
+    `plain` is the paper's: no biases and a bottleneck of width / r, so that a fresh layer halves its input. `open`
+    has biases, a bottleneck of at least 8 and starts at `OPEN`.
+    """
+
+    def __init__(self, width: int, kind: SqueezeKind = "open") -> None:
+        super().__init__()
+        is_open = kind == "open"
+        narrow = max(8 if is_open else 1, width // REDUCTION)
+        self.squeeze = nn.Linear(width, narrow, bias=is_open)
+        self.excite = nn.Linear(narrow, width, bias=is_open)
+        if is_open:
+            nn.init.constant_(self.excite.bias, math.log(OPEN / (1 - OPEN)))
+
+    def forward(self, mean: Float[Tensor, "batch channel"]) -> Float[Tensor, "batch channel"]:
+        """Means over space `(batch, channel)` to scales in (0, 1) of the same shape."""
+        return torch.sigmoid(self.excite(F.relu(self.squeeze(mean))))
 
 
 class Block(nn.Module):
     """A layer as in the file's head."""
 
-    def __init__(self, choices: BlockSettings) -> None:
+    def __init__(self, config: BlockSettings) -> None:
         super().__init__()
-        width = choices.width
-        self.kind, self.activation_name = choices.kind, choices.activation
-        self.axial = (
-            AxialSpectral(width, choices.num_modes, choices.bases, gates=choices.gates, sequential=choices.sequential)
-            if choices.mixing != "joint"
-            else None
-        )
-        self.joint = JointSpectral(width, choices.num_modes, choices.bases) if choices.mixing != "axial" else None
-        self.excitation = SqueezeExcite(width, start=choices.excitation_start) if choices.excitation else None
-        self.pointwise = nn.Linear(width, width) if choices.kind == "skip" else None
-        self.widen = nn.Linear(width, choices.factor * width) if choices.kind == "residual" else None
-        self.narrow = nn.Linear(choices.factor * width, width) if choices.kind == "residual" else None
+        width, modes, bases = config.width, config.num_modes, config.bases
+        self.activation_name = config.activation
+        joint, residual = config.mixing == "joint", config.kind == "residual"
+        self.axial = None if joint else AxialSpectral(width, modes, bases, gates=config.gates)
+        self.joint = JointSpectral(width, modes, bases) if joint else None
+        squeeze = config.squeeze_excite
+        self.squeeze_excite = None if squeeze == "none" else SqueezeExcite(width, squeeze)
+        self.pointwise = nn.Linear(width, width) if config.kind == "skip" else None
+        self.widen = nn.Linear(width, config.mlp_ratio * width) if residual else None
+        self.narrow = nn.Linear(config.mlp_ratio * width, width) if residual else None
 
-    @unmixed
-    def forward(self, field: Tensor, axes: Sequence[Axis], gate_factors: Sequence[Tensor] | None = None) -> Tensor:
-        """`(channel, batch, *space)` to the same shape."""
-        if self.axial is not None and self.joint is None and not self.axial.sequential:
-            combined = self._axial_path(self.axial, field, axes, gate_factors)
+    @force_fp32
+    def forward(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor] = ()) -> Tensor:
+        """`(channel, batch, *space)` to the same shape; `factors[axis]` multiply the modes of an axial layer."""
+        if self.axial is not None:
+            combined = self._axial_path(self.axial, field, axes, factors)
         else:
-            combined = self._any_path(field, axes, gate_factors)
+            combined = self._plain_path(field, axes, factors)
         if self.widen is None or self.narrow is None:
             return combined
-        if self.activation_name == "relu":
-            return add_rectified(field, combined, self.widen, self.narrow)
         hidden = activate(self.activation_name, pointwise(self.widen.weight, self.widen.bias, combined))
         return added_pointwise(field, self.narrow.weight, self.narrow.bias, hidden)
 
+    def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor] = ()) -> Tensor:
+        """The spectral operator K alone."""
+        if self.axial is None:
+            return cast(Tensor, cast(JointSpectral, self.joint)(field, axes))
+        return cast(Tensor, self.axial(field, axes, factors))
+
     def _axial_path(
-        self,
-        axial: AxialSpectral,
-        field: Tensor,
-        axes: Sequence[Axis],
-        gate_factors: Sequence[Tensor] | None,
+        self, axial: AxialSpectral, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor]
     ) -> Tensor:
-        """Spectral operator, excitation and pointwise path without a field of full size in between.
+        """Spectral operator, squeeze-excitation and pointwise path without a field of full size in between.
 
         The mean that squeeze-excitation needs is the mean of the synthesis, known from the coefficients; its
-        scale goes onto the coefficients; and the synthesis adds to the pointwise product in place.
+        scale multiplies the coefficients; and the synthesis adds to the pointwise product in place.
         """
         transforms = axial.transforms(axes, field)
         analyses = [transform.analysis for transform in transforms]
@@ -110,22 +131,18 @@ class Block(nn.Module):
             start, rows = None, list(analyse(field, None, None, *analyses))
         else:
             start, *rows = analyse(field, self.pointwise.weight, self.pointwise.bias, *analyses)
-        mixed = axial.mix(rows, gate_factors)
-        if self.excitation is not None:
-            scale = self.excitation(_mean_of_synthesis(mixed, transforms).T).T
+        mixed = axial.mix(rows, factors)
+        if self.squeeze_excite is not None:
+            scale = self.squeeze_excite(_mean_of_synthesis(mixed, transforms).T).T
             mixed = [row * scale.view(*scale.shape, *[1] * (row.ndim - 3)) for row in mixed]
         return synthesise(start, mixed, [transform.synthesis for transform in transforms])
 
-    def _any_path(self, field: Tensor, axes: Sequence[Axis], gate_factors: Sequence[Tensor] | None) -> Tensor:
-        """The same as it is written on paper, for every kind of mixing."""
-        spectral = torch.zeros((), dtype=field.dtype, device=field.device)
-        if self.axial is not None:
-            spectral = spectral + self.axial(field, axes, gate_factors)
-        if self.joint is not None:
-            spectral = spectral + self.joint(field, axes)
-        if self.excitation is not None:
+    def _plain_path(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor]) -> Tensor:
+        """The same as in the file's head, for every kind of mixing."""
+        spectral = self.spectral(field, axes, factors)
+        if self.squeeze_excite is not None:
             mean = weighted_mean(spectral, [axis.weights.to(field) for axis in axes])
-            scale = self.excitation(mean.T).T
+            scale = self.squeeze_excite(mean.T).T
             spectral = spectral * scale.view(*scale.shape, *[1] * len(axes))
         if self.pointwise is None:
             return spectral
@@ -137,6 +154,6 @@ def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransfo
     parts = []
     for axis, (rows, transform) in enumerate(zip(mixed, transforms, strict=True)):
         along = rows[0] if transform.one_mean else torch.tensordot(transform.mean, rows, dims=([0], [0]))
-        others = [other.weights for place, other in enumerate(transforms) if place != axis]
+        others = [other.weights for number, other in enumerate(transforms) if number != axis]
         parts.append(weighted_mean(along, others))
     return torch.stack(parts).sum(0)

@@ -1,4 +1,4 @@
-"""The differential layer: a learnt stencil that becomes a first derivative as the cells get small.
+"""The differential layer: a learned stencil that becomes a first derivative as the cells get small.
 
     y_o(x) = length sum_i sum_a (1 / h_a) sum_j s_a[w_oi](j) u_i(x + j h),     s_a: `numerics.local_kernels`
 
@@ -17,12 +17,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.precision import unmixed
+from spectrakan.nn.execution import force_fp32
 from spectrakan.numerics.local_kernels import difference_stencils
 
 
 class DifferentialKernel(nn.Module):
-    """See the file's equation; a field goes round a periodic axis, and on along a parabola past the ends of another.
+    """See the file's equation; a field is continued periodically or, past other ends, by a parabola.
 
     `length`, in shares of the domain, makes the output of the size of fields that vary over it. On unequal cells
     h is half the distance between the neighbours, which is consistent where cell widths change gradually.
@@ -34,23 +34,23 @@ class DifferentialKernel(nn.Module):
         size = math.sqrt(1 / (width * 3**space_dims))
         self.weight = nn.Parameter(size * torch.randn(width, width, *[3] * space_dims))
 
-    @unmixed
+    @force_fp32
     def forward(
         self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
     ) -> Float[Tensor, "channel batch *space"]:
         """`(channel, batch, *space)` to the same shape."""
         wider = field
-        for place, axis in enumerate(axes, start=2):
-            wider = _with_neighbours(wider, place, axis.periodic)
+        for dim, axis in enumerate(axes, start=2):
+            wider = _with_neighbours(wider, dim, axis.periodic)
         wider = wider.transpose(0, 1)
         stencils = difference_stencils(self.weight)
         if all(axis.uniform for axis in axes):
             parts = [stencil * (self.length * axis.cells) for stencil, axis in zip(stencils, axes, strict=True)]
             return convolve(wider, torch.stack(parts).sum(0)).transpose(0, 1).contiguous()
         total = torch.zeros_like(field)
-        for place, (stencil, axis) in enumerate(zip(stencils, axes, strict=True)):
+        for dim, (stencil, axis) in enumerate(zip(stencils, axes, strict=True)):
             view = [1] * len(axes)
-            view[place] = axis.cells
+            view[dim] = axis.cells
             scale = (self.length / _spacing(axis)).to(field.dtype).to(field.device).view(view)
             total = total + scale * convolve(wider, stencil).transpose(0, 1)
         return total
@@ -63,17 +63,17 @@ def convolve(field: Tensor, kernel: Tensor) -> Tensor:
     return result
 
 
-def _with_neighbours(field: Tensor, place: int, periodic: bool) -> Tensor:
+def _with_neighbours(field: Tensor, dim: int, periodic: bool) -> Tensor:
     """One more cell at either end of an axis."""
-    cells = field.shape[place]
-    first, last = field.narrow(place, 0, 1), field.narrow(place, cells - 1, 1)
+    cells = field.shape[dim]
+    first, last = field.narrow(dim, 0, 1), field.narrow(dim, cells - 1, 1)
     if periodic:
-        return torch.cat([last, field, first], dim=place)
-    # A straight line would leave an error of order h in the end cells alone, and the next derivatives divide what
-    # differs between neighbours by h again.
-    before = 3 * (first - field.narrow(place, 1, 1)) + field.narrow(place, 2, 1)
-    after = 3 * (last - field.narrow(place, cells - 2, 1)) + field.narrow(place, cells - 3, 1)
-    return torch.cat([before, field, after], dim=place)
+        return torch.cat([last, field, first], dim=dim)
+    # A straight line would leave an error of order h in the end cells alone, and the next derivatives divide the
+    # difference between neighbours by h again.
+    before = 3 * (first - field.narrow(dim, 1, 1)) + field.narrow(dim, 2, 1)
+    after = 3 * (last - field.narrow(dim, cells - 2, 1)) + field.narrow(dim, cells - 3, 1)
+    return torch.cat([before, field, after], dim=dim)
 
 
 def _spacing(axis: Axis) -> Tensor:

@@ -1,6 +1,7 @@
-"""What the lift sees: the history of the field as channels, and where each cell is.
+"""What a network reads: the history as channels, the parameters as constant fields, and the positions of cells.
 
-Shapes: in `(batch, history, *space, field)`, out `(history * field + axes, batch, *space)`.
+Shapes: history `(batch, history, *space, field)`, fields `(channel, batch, *space)`; positions have one row a cell,
+in the order in which space is flattened.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spectrakan.nn.axis import Axis
+from spectrakan.nn.axis import Axis, uniform_axis
 
 
 def channels_first(history: Float[Tensor, "batch history *space field"]) -> Float[Tensor, "channels batch *space"]:
@@ -24,35 +25,49 @@ def channels_last(field: Float[Tensor, "field batch *space"]) -> Float[Tensor, "
     return field.movedim(0, -1)
 
 
+def with_params(field: Tensor, params: Tensor | None) -> Tensor:
+    """Append each parameter as a channel that is constant in space."""
+    if params is None:
+        return field
+    constant = params.T.view(*params.T.shape, *[1] * (field.ndim - 2)).expand(-1, -1, *field.shape[2:])
+    return torch.cat([field, constant])
+
+
+def with_params_last(values: Tensor, params: Tensor | None) -> Tensor:
+    """The same behind the fields of `(batch, ..., field)`."""
+    if params is None:
+        return values
+    constant = params.view(params.shape[0], *[1] * (values.ndim - 2), -1)
+    return torch.cat([values, constant.expand(*values.shape[:-1], -1)], dim=-1)
+
+
 def with_coordinates(field: Tensor, axes: Sequence[Axis], along: Sequence[int] | None = None) -> Tensor:
     """Append the cell centres in [0, 1], one channel an axis; of all axes, or `along` some of them."""
     space = field.shape[2:]
     channels = [field]
-    for place in range(len(axes)) if along is None else along:
+    for dim in range(len(axes)) if along is None else along:
         view = [1] * (field.ndim - 2)
-        view[place] = space[place]
-        centres = axes[place].centres.to(field.dtype).to(field.device).view(1, 1, *view)
+        view[dim] = space[dim]
+        centres = axes[dim].centres.to(field.dtype).to(field.device).view(1, 1, *view)
         channels.append(centres.expand(1, field.shape[1], *space))
     return torch.cat(channels)
 
 
-def pointwise(
-    weight: Float[Tensor, "out channel"],
-    bias: Float[Tensor, " out"] | None,
-    field: Float[Tensor, "channel batch *space"],
-) -> Float[Tensor, "out batch *space"]:
-    """The same linear map in every cell: `(in, batch, *space)` -> `(out, batch, *space)`."""
-    flat = field.flatten(1)
-    product = weight @ flat if bias is None else torch.addmm(bias[:, None], weight, flat)
-    return product.view(-1, *field.shape[1:])
+def cell_coordinates(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, "cells axes"]:
+    """Cell centres in [0, 1], `(cells, axes)`."""
+    mesh = torch.meshgrid(*[axis.centres for axis in axes], indexing="ij")
+    return torch.stack(mesh, dim=-1).flatten(0, -2).to(like.dtype).to(like.device)
 
 
-def added_pointwise(
-    start: Float[Tensor, "out batch *space"],
-    weight: Float[Tensor, "out channel"],
-    bias: Float[Tensor, " out"],
-    field: Float[Tensor, "channel batch *space"],
-) -> Float[Tensor, "out batch *space"]:
-    """`start` plus the pointwise product, which is summed where the sum of `start` and bias already lies."""
-    total = start.flatten(1) + bias[:, None]
-    return total.addmm_(weight, field.flatten(1)).view(start.shape)
+def lattice_distances(axes: Sequence[Axis], per_axis: int, like: Tensor) -> Float[Tensor, "cells points"]:
+    """Distances of each cell centre to `per_axis` equally spaced points along each axis, `(cells, per_axis^axes)`."""
+    lattice = cell_coordinates([uniform_axis(per_axis, False)] * len(axes), like)
+    return torch.cdist(cell_coordinates(axes, like), lattice)
+
+
+def cell_shares(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, " cells"]:
+    """Each cell's share of the domain's volume, `(cells,)`, summing to one."""
+    shares = torch.ones(1, dtype=torch.float64)
+    for axis in axes:
+        shares = (shares[:, None] * axis.weights).flatten()
+    return shares.to(like.dtype).to(like.device)

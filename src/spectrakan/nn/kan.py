@@ -2,7 +2,7 @@
 
 A layer sums one learnable function an edge,
     y_j = sum_i phi_{ji}(x_i),     phi_{ji}(x) = w_b b(x) + w_s sum_r c_r B_r(x; t_i),     b = SiLU,
-with B-splines B_r of order k on G + 2k + 1 knots t_i that each input learns for itself.
+with B-splines B_r of order k on G + 2k + 1 knots t_i, learned for each input.
 Shapes: public calls take and give `(batch, features)`; inside, the batch is the last axis.
 """
 
@@ -10,27 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.nn.knots import Knots, fit_knots, split_knots
-from spectrakan.nn.precision import unmixed
-from spectrakan.nn.spline_basis import extended_basis
+from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.splines import Knots, extended_basis, fit_knots, split_knots
 from spectrakan.numerics import bspline
 from spectrakan.numerics.float64 import to_float64
 
 Extension = Literal["linear", "zero"]
 
 
+class SplineOptions(TypedDict, total=False):
+    """Options of the splines that all layers of a KAN share; the defaults are those of `KANLayer`."""
+
+    spline_order: int
+    num_intervals: int
+    extension: Extension
+    grid_range: tuple[float, float]
+
+
 class KANLayer(nn.Module):
     """One layer of edge functions; see the file's equation.
 
     `extension="linear"` continues each spline straight beyond its grid with value and slope kept;
-    `"zero"` lets it run out over the outer knots and end, as in the paper.
+    `"zero"` lets it fall to zero over the outer knots, as in the paper.
     """
 
     def __init__(
@@ -102,20 +110,23 @@ class KANLayer(nn.Module):
 
     @torch.no_grad()
     def refine(self, num_intervals: int) -> None:
-        """Go to more intervals without changing the function: old knots stay, new ones split the widest gaps.
+        """Take more intervals without changing the function: old knots stay, new ones split the widest gaps.
 
         Splines on a set of knots are splines on any larger set, so collocation at as many points as there are
-        basis functions finds the same function exactly.
+        basis functions finds the same function.
         """
         old, order = to_float64(self.knots()), self.spline_order
-        new = split_knots(old, num_intervals, order)
+        fine = split_knots(old, num_intervals, order)
+        knots = Knots(fine.to(self.coefficients))
+        knots.reset(fine, exact=True)
+        new = to_float64(knots())  # as the layer will compute them, in its own precision
         points = bspline.greville_points(new, order)
         values = torch.einsum(
             "oir,irn->oin", to_float64(self.coefficients), bspline.evaluate_basis(points, old, order)
         )
         collocation = bspline.evaluate_basis(points, new, order).transpose(1, 2)
         solved = torch.linalg.solve(collocation, values.permute(1, 2, 0)).permute(2, 0, 1)
-        self.knots = Knots(new.to(self.coefficients))
+        self.knots = knots
         self.coefficients = nn.Parameter(solved.to(self.coefficients))
 
     @torch.no_grad()
@@ -143,31 +154,13 @@ class KAN(nn.Module):
     torch.Size([7, 1])
     """
 
-    def __init__(
-        self,
-        widths: Sequence[int],
-        *,
-        spline_order: int = 3,
-        num_intervals: int = 5,
-        extension: Extension = "linear",
-        grid_range: tuple[float, float] = (-1.0, 1.0),
-    ) -> None:
+    def __init__(self, widths: Sequence[int], **options: Unpack[SplineOptions]) -> None:
         super().__init__()
         if len(widths) < 2 or min(widths) < 1:
             raise ConfigError(f"a KAN needs at least an input and an output width, all positive, got {list(widths)}")
-        self.layers = nn.ModuleList(
-            KANLayer(
-                narrow,
-                wide,
-                spline_order=spline_order,
-                num_intervals=num_intervals,
-                extension=extension,
-                grid_range=grid_range,
-            )
-            for narrow, wide in pairwise(widths)
-        )
+        self.layers = nn.ModuleList(KANLayer(before, after, **options) for before, after in pairwise(widths))
 
-    @unmixed
+    @force_fp32
     def forward(self, x: Tensor) -> Tensor:
         """`(batch, widths[0])` -> `(batch, widths[-1])`."""
         expected = self._layers()[0].in_features
@@ -186,7 +179,7 @@ class KAN(nn.Module):
             samples = layer(samples)
 
     def refine(self, num_intervals: int) -> None:
-        """Go to more intervals in every layer; the function stays the same."""
+        """Take more intervals in every layer; the function stays the same."""
         for layer in self._layers():
             layer.refine(num_intervals)
 
@@ -197,7 +190,7 @@ class KAN(nn.Module):
 def _least_squares(basis: Tensor, values: Tensor) -> Tensor:
     """Coefficients `(out, in, basis)` whose splines come closest to `values` `(out, in, batch)` at the samples.
 
-    A little ridge keeps functions without samples at the smallest coefficients.
+    A small ridge term keeps functions without samples at the smallest coefficients.
     """
     gram = basis @ basis.transpose(1, 2)
     ridge = 1e-9 * gram.diagonal(dim1=1, dim2=2).mean(1)[:, None, None] * torch.eye(gram.shape[1], dtype=gram.dtype)

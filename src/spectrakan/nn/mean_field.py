@@ -1,6 +1,6 @@
-"""The mean training field, kept on the grid it was measured on and given on any other.
+"""The mean training field, stored on its grid and given on any other.
 
-Other grids get means over larger cells or lines between centres (`numerics/sampling`). Before `fit` it is zero.
+On other grids it is the mean over larger cells or on lines between centres (`numerics/resample`). Zero before `fit`.
 Shapes: `(*space, field)`.
 """
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from spectrakan.errors import ShapeError
 from spectrakan.nn.axis import Axis
 from spectrakan.numerics.float64 import to_float64
-from spectrakan.numerics.sampling import along_axis, transfer_matrix
+from spectrakan.numerics.resample import along_axis, transfer_matrix
 
 
 class MeanField(nn.Module):
@@ -26,35 +26,35 @@ class MeanField(nn.Module):
     def __init__(self, num_axes: int, num_fields: int) -> None:
         super().__init__()
         self.num_axes = num_axes
-        self._keep((1,) * num_axes, torch.zeros(num_fields))
+        self._allocate((1,) * num_axes, torch.zeros(num_fields))
 
     def forward(self, axes: Sequence[Axis]) -> Tensor:
         """The field on these axes."""
         field = self.values
-        for place, axis in enumerate(axes):
-            edges = self.get_buffer(f"edges_{place}")
-            if not self._same(place, axis):
+        for dim, axis in enumerate(axes):
+            edges = self.get_buffer(f"edges_{dim}")
+            if not self._same(dim, axis):
                 matrix = transfer_matrix(edges, axis.edges.to(edges), periodic=axis.periodic)
-                field = along_axis(matrix.to(field), field, place)
+                field = along_axis(matrix.to(field), field, dim)
         return field
 
-    def _same(self, place: int, axis: Axis) -> bool:
-        """Whether an axis has the kept cells; of equal ones the number tells, so that programs can be traced."""
-        if self.values.shape[place] != axis.cells:
+    def _same(self, dim: int, axis: Axis) -> bool:
+        """Whether an axis has the stored cells; of equal ones only the number counts, so that programs trace."""
+        if self.values.shape[dim] != axis.cells:
             return False
         if self.equal_cells and axis.uniform:
             return True
-        edges = self.get_buffer(f"edges_{place}")
+        edges = self.get_buffer(f"edges_{dim}")
         return torch.equal(edges, axis.edges.to(edges))
 
     @property
     def cells(self) -> tuple[int, ...]:
-        """Cells along each axis of the kept field."""
+        """Cells along each axis of the stored field."""
         return tuple(self.values.shape[:-1])
 
     @torch.no_grad()
     def fit(self, fields: Iterable[Tensor], axes: Sequence[Axis], units: Callable[[Tensor], Tensor]) -> None:
-        """Keep, in these units, the mean over all `(samples, *space, field)`, taken in float64; all on these axes."""
+        """Store, in these units, the mean over all `(samples, *space, field)`, in float64; all on these axes."""
         total, count = None, 0
         for field in fields:
             sums = to_float64(field).sum(0)
@@ -63,27 +63,28 @@ class MeanField(nn.Module):
             total, count = sums if total is None else total + sums, count + len(field)
         if total is None:
             return
-        self._keep(tuple(axis.cells for axis in axes), self.values)
-        for place, axis in enumerate(axes):
-            self.get_buffer(f"edges_{place}").copy_(axis.edges)
+        self._allocate(tuple(axis.cells for axis in axes), self.values)
+        for dim, axis in enumerate(axes):
+            self.get_buffer(f"edges_{dim}").copy_(axis.edges)
         self.equal_cells = all(axis.uniform for axis in axes)
         self.values.copy_(units((total / count).to(self.values)))
 
-    def make_room(self, coming: Tensor | None) -> None:
-        """Be as large as a field that will be loaded; one of another kind is left to who loads it to refuse."""
-        if coming is not None and coming.ndim == self.num_axes + 1 and coming.shape[-1] == self.values.shape[-1]:
-            self._keep(coming.shape[:-1], self.values)
+    def resize(self, shape: Sequence[int]) -> None:
+        """Take the size of a field that will be loaded; a shape of another kind is left to the loader to refuse."""
+        if len(shape) == self.num_axes + 1 and shape[-1] == self.values.shape[-1]:
+            self._allocate(shape[:-1], self.values)
 
-    def _keep(self, cells: Sequence[int], like: Tensor) -> None:
-        """Make room for a field of so many cells, at first zero on equal cells."""
+    def _allocate(self, cells: Sequence[int], like: Tensor) -> None:
+        """Zeros on so many equal cells."""
         self.equal_cells = True
         self.register_buffer("values", like.new_zeros(*cells, like.shape[-1]))
-        for place, count in enumerate(cells):
-            self.register_buffer(f"edges_{place}", torch.linspace(0, 1, count + 1).to(like))
+        for dim, count in enumerate(cells):
+            self.register_buffer(f"edges_{dim}", torch.linspace(0, 1, count + 1, device=like.device).to(like))
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Take the size of the field from the state."""
-        self.make_room(state.get(f"{prefix}values"))
+        if f"{prefix}values" in state:
+            self.resize(state[f"{prefix}values"].shape)
         super()._load_from_state_dict(state, prefix, *rest)
-        kept = [self.get_buffer(f"edges_{place}") for place in range(self.num_axes)]
-        self.equal_cells = all(torch.allclose(edges, torch.linspace(0, 1, len(edges)).to(edges)) for edges in kept)
+        stored = [self.get_buffer(f"edges_{dim}") for dim in range(self.num_axes)]
+        self.equal_cells = all(torch.allclose(edges, torch.linspace(0, 1, len(edges)).to(edges)) for edges in stored)

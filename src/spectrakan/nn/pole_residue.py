@@ -1,10 +1,10 @@
 """The Laplace layer: each pair of channels is a linear system given by its poles and residues, at rest at x = 0.
 
 Along one axis the input is the Fourier series u(x) = sum_l alpha_l e^{i w_l x} through its cells, and the system
-K(s) = sum_n beta_n / (s - mu_n) answers
+K(s) = sum_n beta_n / (s - mu_n) responds with
     y(x) = sum_l alpha_l K(i w_l) e^{i w_l x}  -  sum_n beta_n e^{mu_n x} sum_l alpha_l / (i w_l - mu_n),
 its steady and its transient part; y is the real part of the convolution of u with sum_n beta_n e^{mu_n x}, x > 0.
-Over several axes K(s) = sum_{n_1..n_d} beta_{n_1..n_d} prod_a 1 / (s_a - mu_{a, n_a}), and the answer is the product
+Over several axes K(s) = sum_{n_1..n_d} beta_{n_1..n_d} prod_a 1 / (s_a - mu_{a, n_a}); the response is the product
 of "steady minus transient" of all axes, so it has 2^d parts. Each is contracted axis by axis: no array is larger
 than batch x width² x poles x cells^(d-1).
 Shapes: fields `(channel, batch, *space)`; poles of an axis `(in, out, poles, 2)`; residues `(in, out, *poles, 2)`.
@@ -22,7 +22,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, wave_transform
-from spectrakan.nn.mode_products import multiply_modes
+from spectrakan.nn.spectral import multiply_modes
 
 MIN_DECAY = 0.05
 """Slowest decay over the unit length: below it, steady and transient part would cancel to rounding error."""
@@ -34,7 +34,7 @@ Key = tuple[bool, ...]
 
 
 class PoleResidue(nn.Module):
-    """The layer of the file's equations; poles have a negative real part whatever the parameters.
+    """The layer of the file's equations; poles have a negative real part for all parameters.
 
     The first of the two numbers of a pole gives its decay, `MIN_DECAY` + softplus; the second its frequency.
     """
@@ -43,7 +43,7 @@ class PoleResidue(nn.Module):
         super().__init__()
         pairs = (width, width)
         self.poles = nn.ParameterList(_first_poles((*pairs, num_poles)) for _ in range(space_dims))
-        # A system whose poles all answer at their own decay's size keeps the variance of its input.
+        # A system whose poles all respond at their own decay's size keeps the variance of its input.
         size = (sum(FIRST_DECAYS) / 2) ** space_dims / math.sqrt(2 * width * num_poles**space_dims)
         self.residues = nn.Parameter(size * torch.randn(*pairs, *[num_poles] * space_dims, 2))
 
@@ -68,8 +68,8 @@ class PoleResidue(nn.Module):
             key: self._part(spectrum, gains, decays, key)
             for key in itertools.product((False, True), repeat=len(axes))
         }
-        answer = _put_together(parts, axes, [analysis for _, analysis in waves])
-        return answer.real.contiguous()
+        output = _put_together(parts, axes, [analysis for _, analysis in waves])
+        return output.real.contiguous()
 
     def _part(self, spectrum: Tensor, gains: Sequence[Tensor], decays: Sequence[Tensor], transient: Key) -> Tensor:
         """One of the 2^d parts: modes along steady axes, cells along transient ones, `(out, batch, ..)`."""

@@ -1,11 +1,12 @@
-"""Products along one axis of a field, gathered so that their gradients are summed in place.
+"""Products along one axis of a field, combined so that their gradients are summed in place.
 
 Shapes: fields `(channel, batch, *space)`, contiguous. Coefficients along an axis `(rows, channel, batch, *rest)`
 where `rest` is `space` without that axis: rows first, so that modes can be mixed by one batched product.
 
 A layer needs several products of the same field v: a pointwise one, W v, and one analysis an axis, A_a v.
-Left to autograd, each adds a gradient of full size to be summed later; here they go into one buffer.
-The plain meaning is in `plain_analysis` and `plain_synthesis`, against which the tests hold them.
+In plain autograd each adds a gradient of full size to be summed later; here they go into one buffer.
+`plain_analysis` and `plain_synthesis` are the same in plain operations: the reference of the tests, and the form that
+`torch.func` transforms.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from spectrakan.nn.execution import transformed
 
 
 def plain_analysis(
@@ -40,12 +43,23 @@ def analyse(field: Tensor, weight: Tensor | None, bias: Tensor | None, *matrices
     `weight` `(out, channel)`, `matrices[a]` `(rows_a, n_a)`; returns `[(out, batch, *space)]` and one
     coefficient array an axis.
     """
+    if transformed():
+        start = () if weight is None else (torch.tensordot(weight, field, dims=([1], [0])),)
+        if bias is not None:
+            start = tuple(each + bias.view(-1, *[1] * (field.ndim - 1)) for each in start)
+        return (*start, *(plain_analysis(field, matrix, axis) for axis, matrix in enumerate(matrices)))
     outputs = _Analyse.apply(field, weight, bias, *matrices)  # type: ignore[no-untyped-call]
     return tuple(outputs)
 
 
 def synthesise(start: Tensor | None, coefficients: list[Tensor], matrices: list[Tensor]) -> Tensor:
-    """`start` (or zero) plus the synthesis along each axis; `start` is overwritten, its maker does not need it."""
+    """`start` (or zero) plus the synthesis along each axis; `start` is overwritten."""
+    if transformed():
+        parts = [
+            plain_synthesis(rows, matrix, axis)
+            for axis, (rows, matrix) in enumerate(zip(coefficients, matrices, strict=True))
+        ]
+        return torch.stack(parts).sum(0) if start is None else torch.stack([start, *parts]).sum(0)
     total: Tensor = _Synthesise.apply(start, *coefficients, *matrices)  # type: ignore[no-untyped-call]
     return total
 
@@ -99,7 +113,7 @@ class _Synthesise(torch.autograd.Function):
         coefficients, matrices = rest[:half], rest[half:]
         _, channels, batch, *_ = coefficients[0].shape
         shape = torch.Size([channels, batch, *[matrix.shape[0] for matrix in matrices]])
-        # Not what the first product returns: autograd forbids later layers to add to a view in place.
+        # Not the result of the first product: autograd forbids later layers to add to a view in place.
         total = coefficients[0].new_empty(shape) if start is None else start
         for axis, (rows, matrix) in enumerate(zip(coefficients, matrices, strict=True)):
             _add_from_rows(total, rows, matrix, axis, shape, keep=start is not None or axis > 0)
@@ -134,7 +148,7 @@ def _add_from_rows(
 ) -> Tensor:
     """Add `plain_synthesis` to `target` in place (or begin with it), by the same products backwards.
 
-    Without `keep` what `target` holds is overwritten.
+    Without `keep` the values of `target` are overwritten.
     """
     space = shape[2:]
     count = rows.shape[0]

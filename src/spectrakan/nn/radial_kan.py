@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError
-from spectrakan.nn.precision import unmixed
+from spectrakan.nn.execution import force_fp32
 from spectrakan.numerics.radial import radial_basis
 
 
@@ -69,11 +69,11 @@ class RadialKAN(nn.Module):
         super().__init__()
         spans = [span] + [(-1.0, 1.0)] * (len(widths) - 2)
         self.layers = nn.ModuleList(
-            RadialKANLayer(inputs, outputs, num_centres, span=place, fixed=fixed)
-            for (inputs, outputs), place in zip(pairwise(widths), spans, strict=True)
+            RadialKANLayer(inputs, outputs, num_centres, span=covered, fixed=fixed)
+            for (inputs, outputs), covered in zip(pairwise(widths), spans, strict=True)
         )
 
-    @unmixed
+    @force_fp32
     def forward(self, x: Tensor) -> Tensor:
         """`(..., widths[0])` -> `(..., widths[-1])`."""
         first, *rest = self.layers

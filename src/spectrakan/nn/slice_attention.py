@@ -24,7 +24,6 @@ Projection = Literal["linear", "convolution"]
 SMALLEST_SHARE = 1e-9
 """Added to a slice's volume, so that an empty slice has the token zero."""
 COLDEST, HOTTEST = 0.1, 5.0
-CONVOLUTIONS: dict[int, type[nn.Conv1d | nn.Conv2d | nn.Conv3d]] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 
 
 class SliceAttention(nn.Module):
@@ -42,7 +41,7 @@ class SliceAttention(nn.Module):
         if projection == "linear":
             self.content, self.address = nn.Linear(width, width), nn.Linear(width, width)
         else:
-            convolution = CONVOLUTIONS[space_dims]
+            convolution = getattr(nn, f"Conv{space_dims}d")
             self.content = convolution(width, width, 3, padding=1)
             self.address = convolution(width, width, 3, padding=1)
         head = width // num_heads

@@ -4,6 +4,8 @@
 
 with F_a a truncated transform along axis a (`numerics.fourier`), W_a(k) a complex (or, in a real basis, real)
 width x width matrix and gamma_a(k) a real gate. Weights are stored as real numbers, `(modes, in, out, 2)`.
+Torch has no batched complex product on the CPU, so complex matrices act as real ones, [[W_r, -W_i], [W_i, W_r]] on
+the column (x_r, x_i).
 Shapes: fields `(channel, batch, *space)`; coefficients along an axis `(rows, channel, batch, *rest)`.
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
@@ -34,15 +36,15 @@ class ModeMixing(nn.Module):
         self.gate = nn.Parameter(torch.ones(modes)) if gates else None
 
     def forward(
-        self, rows: Float[Tensor, "rows channel batch *rest"], gate_factor: Float[Tensor, "batch modes"] | None = None
+        self,
+        rows: Float[Tensor, "rows channel batch *rest"],
+        factor: Float[Tensor, "batch modes parts"] | None = None,
     ) -> Float[Tensor, "rows channel batch *rest"]:
-        """Coefficients `(rows, channel, batch, *rest)` to the same shape; `gate_factor` `(batch, modes)`."""
-        parts = 2 if self.complex else 1
-        modes = rows.shape[0] // parts
+        """Coefficients to the same shape; each sample may multiply its modes by a `factor` (`multiplied`)."""
+        modes = rows.shape[0] // (2 if self.complex else 1)
         matrices = self.matrices(modes)
-        if gate_factor is not None:
-            factor = gate_factor[:, :modes].T.repeat_interleave(parts, 0)
-            rows = rows * factor.view(*factor.shape[:1], 1, factor.shape[1], *[1] * (rows.ndim - 3))
+        if factor is not None:
+            rows = multiplied(rows, factor[:, :modes])
         return torch.bmm(matrices, rows.reshape(modes, matrices.shape[2], -1)).view(rows.shape)
 
     def matrices(self, modes: int) -> Tensor:
@@ -53,28 +55,18 @@ class ModeMixing(nn.Module):
         if self.gate is not None:
             gate = self.gate if whole else self.gate[:modes]
             weight = weight * gate.view(-1, *[1] * (weight.ndim - 1))
-        if not self.complex:
-            return weight.transpose(1, 2)
-        real, imaginary = weight.transpose(1, 2).unbind(-1)
-        upper, lower = torch.cat([real, -imaginary], dim=2), torch.cat([imaginary, real], dim=2)
-        return torch.cat([upper, lower], dim=1)
+        return real_form(weight) if self.complex else weight.transpose(1, 2)
 
 
 class AxialSpectral(nn.Module):
-    """The layer of this file, over any number of axes; `sequential` applies the axes one after the other."""
+    """The layer of this file, over any number of axes."""
 
     def __init__(
-        self,
-        width: int,
-        num_modes: int,
-        bases: Sequence[Basis],
-        *,
-        gates: bool = True,
-        sequential: bool = False,
+        self, width: int, num_modes: int, bases: Sequence[Basis], *, gates: bool = True, gain: float = 1.0
     ) -> None:
         super().__init__()
-        self.num_modes, self.bases, self.sequential = num_modes, tuple(bases), sequential
-        gain = 1.0 if sequential else len(self.bases) ** -0.5
+        self.num_modes, self.bases = num_modes, tuple(bases)
+        gain = gain * len(self.bases) ** -0.5
         self.mixing = nn.ModuleList(ModeMixing(width, num_modes, basis, gates=gates, gain=gain) for basis in bases)
 
     def transforms(self, axes: Sequence[Axis], like: Tensor) -> list[AxisTransform]:
@@ -84,29 +76,47 @@ class AxialSpectral(nn.Module):
         ]
 
     def forward(
-        self,
-        field: Float[Tensor, "channel batch *space"],
-        axes: Sequence[Axis],
-        gate_factors: Sequence[Tensor] | None = None,
+        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis], factors: Sequence[Tensor] = ()
     ) -> Float[Tensor, "channel batch *space"]:
-        """`(channel, batch, *space)` to the same shape; `gate_factors[a]` `(batch, modes)` scale the gates."""
+        """`(channel, batch, *space)` to the same shape; `factors[a]` `(batch, modes, parts)` multiply the modes."""
         transforms = self.transforms(axes, field)
-        if self.sequential:
-            return self._one_after_another(field, transforms, gate_factors)
         rows = analyse(field, None, None, *[transform.analysis for transform in transforms])
-        mixed = self.mix(rows, gate_factors)
-        return synthesise(None, mixed, [transform.synthesis for transform in transforms])
+        return synthesise(None, self.mix(rows, factors), [transform.synthesis for transform in transforms])
 
-    def mix(self, rows: Sequence[Tensor], gate_factors: Sequence[Tensor] | None = None) -> list[Tensor]:
+    def mix(self, rows: Sequence[Tensor], factors: Sequence[Tensor] = ()) -> list[Tensor]:
         """Mix the channels of every axis' coefficients."""
-        factors: Sequence[Tensor | None] = gate_factors or [None] * len(rows)
-        return [mixing(row, factor) for mixing, row, factor in zip(self.mixing, rows, factors, strict=True)]
+        by_axis: Sequence[Tensor | None] = factors or [None] * len(rows)
+        return [mixing(row, factor) for mixing, row, factor in zip(self.mixing, rows, by_axis, strict=True)]
 
-    def _one_after_another(
-        self, field: Tensor, transforms: Sequence[AxisTransform], gate_factors: Sequence[Tensor] | None
-    ) -> Tensor:
-        factors: Sequence[Tensor | None] = gate_factors or [None] * len(transforms)
-        for axis, (mixing, transform, factor) in enumerate(zip(self.mixing, transforms, factors, strict=True)):
-            rows = torch.tensordot(transform.analysis, field, dims=([1], [axis + 2]))
-            field = torch.tensordot(transform.synthesis, mixing(rows, factor), dims=([1], [0])).movedim(0, axis + 2)
-        return field.contiguous()
+
+def multiplied(
+    rows: Float[Tensor, "rows channel batch *rest"], factor: Float[Tensor, "batch modes parts"]
+) -> Float[Tensor, "rows channel batch *rest"]:
+    """Multiply every mode of a sample by its own number: a real one (1 part) or a complex one (2 parts)."""
+    modes, parts = factor.shape[1:]
+    pairs = rows.unflatten(0, (modes, -1))
+    real, *rest = factor.permute(2, 1, 0).view(parts, modes, 1, -1, *[1] * (rows.ndim - 3)).unbind()
+    if not rest:
+        scaled: Tensor = (pairs * real[:, None]).flatten(0, 1)
+        return scaled
+    x, y = pairs.unbind(1)
+    return torch.stack([x * real - y * rest[0], x * rest[0] + y * real], dim=1).flatten(0, 1)
+
+
+def real_form(weight: Float[Tensor, "modes channel out 2"]) -> Float[Tensor, "modes rows columns"]:
+    """Complex matrices, stored as pairs, as real ones that act on columns (real parts, imaginary parts)."""
+    real, imaginary = weight.transpose(1, 2).unbind(-1)
+    upper, lower = torch.cat([real, -imaginary], dim=2), torch.cat([imaginary, real], dim=2)
+    return torch.cat([upper, lower], dim=1)
+
+
+def multiply_modes(
+    weight: Complex[Tensor, "modes channel out"], fields: Complex[Tensor, "channel batch modes"]
+) -> Complex[Tensor, "out batch modes"]:
+    """sum_i weight[k, i, o] fields[i, b, k] for each mode k."""
+    modes, channels, out = weight.shape
+    columns = torch.view_as_real(fields).permute(2, 3, 0, 1).reshape(modes, 2 * channels, -1)
+    product = torch.bmm(real_form(torch.view_as_real(weight)), columns)
+    pairs = product.view(modes, 2, out, -1).permute(2, 3, 0, 1).contiguous()
+    result: Tensor = torch.view_as_complex(pairs)
+    return result

@@ -1,23 +1,23 @@
-"""The global token: a few numbers that say in which state the whole system is.
+"""The global token: a few numbers that describe the state of the whole system.
 
     z = P(u) in R^{d_0},     t = Phi(z) in R^{token_width},     Phi a Kolmogorov-Arnold network (G-KAN).
 
-P looks at the history of the field at the centre of the domain, at its mean, or at centre, mean and spread;
+P takes the history of the field at the centre of the domain, its mean, or centre, mean and standard deviation;
 physical parameters are appended. Shapes: history `(batch, history, *space, field)`, params `(batch, params)`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.config import settings
-from spectrakan.nn.axis import Axis
-from spectrakan.nn.kan import KAN, Extension
+from spectrakan.nn.axis import Axis, kept
+from spectrakan.nn.kan import KAN, SplineOptions
 from spectrakan.numerics.quadrature import weighted_mean
 
 Pool = Literal["center", "mean", "center+mean+std"]
@@ -26,47 +26,32 @@ POOLED: dict[str, int] = {"center": 1, "mean": 1, "center+mean+std": 3}
 """Numbers that each way of pooling takes from one channel."""
 
 
-@settings
-class TokenSettings:
-    """How the token is made."""
-
-    kind: TokenKind = "kan"
-    """Network on the pooled numbers: a KAN (the paper), an MLP, or nothing (the numbers themselves)."""
-    pool: Pool = "center"
-    """What is taken from the field: its value at the centre, its mean, or both and the spread."""
-    width: int = 32
-    """Numbers in the token (C_kan in the paper)."""
-    hidden: int = 32
-    """Width of the hidden layer of the KAN or MLP."""
-    spline_order: int = 3
-    """Order k of the splines."""
-    num_intervals: int = 5
-    """Number G of knot intervals."""
-    extension: Extension = "linear"
-    """How splines go on beyond their grid."""
-
-
 class GlobalToken(nn.Module):
-    """From history and parameters to the token."""
+    """From history and parameters to the token of `width` numbers, by a network with one hidden layer of that width.
 
-    def __init__(self, num_channels: int, num_params: int, choices: TokenSettings) -> None:
+    `kind` is the network on the pooled numbers: a KAN (the paper) with `splines`, an MLP, or none (`raw`).
+    """
+
+    def __init__(
+        self,
+        num_channels: int,
+        num_params: int,
+        *,
+        kind: TokenKind = "kan",
+        pool: Pool = "center",
+        width: int = 32,
+        **splines: Unpack[SplineOptions],
+    ) -> None:
         super().__init__()
-        self.pool = choices.pool
-        inputs = POOLED[choices.pool] * num_channels + num_params
-        self.width = inputs if choices.kind == "raw" else choices.width
+        self.pool = pool
+        inputs = POOLED[pool] * num_channels + num_params
+        self.width = inputs if kind == "raw" else width
         self.network: nn.Module
-        if choices.kind == "kan":
-            self.network = KAN(
-                [inputs, choices.hidden, choices.width],
-                spline_order=choices.spline_order,
-                num_intervals=choices.num_intervals,
-                extension=choices.extension,
-                grid_range=(-3.0, 3.0),  # fields come at unit scale; `fit_grid` knows better
-            )
-        elif choices.kind == "mlp":
-            self.network = nn.Sequential(
-                nn.Linear(inputs, choices.hidden), nn.SiLU(), nn.Linear(choices.hidden, choices.width)
-            )
+        if kind == "kan":
+            splines.setdefault("grid_range", (-3.0, 3.0))  # of fields at unit scale, until `fit_grid`
+            self.network = KAN([inputs, width, width], **splines)
+        elif kind == "mlp":
+            self.network = nn.Sequential(nn.Linear(inputs, width), nn.SiLU(), nn.Linear(width, width))
         else:
             self.network = nn.Identity()
 
@@ -90,9 +75,16 @@ class GlobalToken(nn.Module):
         pooled = [part(history, axes).flatten(1) for part in parts]
         return torch.cat(pooled if params is None else [*pooled, params], dim=1)
 
+    def gain(self, axes: Sequence[Axis]) -> float:
+        """Bound of the change of a pooled number over the largest change of the field: sum of absolute weights."""
+        if self.pool == "mean":
+            return 1.0
+        like = torch.zeros((), dtype=torch.float64)
+        return math.prod(float(_centre_stencil(axis, like)[1].abs().sum()) for axis in axes)
+
     @torch.no_grad()
     def fit_grid(self, summaries: Tensor) -> None:
-        """Fit the splines' grids to summaries of training data `(samples, d_0)`; other networks have none."""
+        """Fit the splines' grids to summaries of training data `(samples, d_0)`; other networks have no grid."""
         if isinstance(self.network, KAN):
             self.network.fit_grid(summaries)
 
@@ -100,15 +92,26 @@ class GlobalToken(nn.Module):
 def centre_value(history: Tensor, axes: Sequence[Axis]) -> Tensor:
     """The field at the centre of the domain, `(batch, history, field)`.
 
-    Along each axis the mean of cells floor((n-1)/2) and floor(n/2): one cell or the two beside the centre,
-    the same point at every size.
+    Along each axis a cubic through the 4 cells around the centre: the same point at every size and grading, with an
+    error of order 4 in the cell width.
     """
-    for _ in axes:
-        cells = history.shape[2]
-        # Places as tensors: an index that depends on a symbolic size would tie an exported program to some sizes.
-        beside = [torch.full((1,), place, device=history.device) for place in ((cells - 1) // 2, cells // 2)]
-        history = history.index_select(2, torch.cat(beside)).mean(2)
+    for axis in axes:
+        cells, weights = _centre_stencil(axis, history)
+        history = torch.tensordot(history.index_select(2, cells), weights, dims=([2], [0]))
     return history
+
+
+@kept
+def _centre_stencil(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
+    """The 4 cells around the centre of an axis, and the weights of their cubic there (Lagrange)."""
+    # Tensors, not numbers: a traced program must not be tied to one size.
+    below = torch.searchsorted(axis.centres, torch.full((1,), 0.5, dtype=axis.centres.dtype))
+    cells = (below - 2).clamp(0, axis.cells - 4) + torch.arange(4)
+    nodes = axis.centres[cells]
+    others = ~torch.eye(4, dtype=torch.bool)
+    ratios = (0.5 - nodes)[None, :] / torch.where(others, nodes[:, None] - nodes[None, :], 1.0)
+    weights = torch.where(others, ratios, 1.0).prod(1)
+    return cells.to(like.device), weights.to(like.dtype).to(like.device)
 
 
 def space_mean(history: Tensor, axes: Sequence[Axis]) -> Tensor:
@@ -118,7 +121,7 @@ def space_mean(history: Tensor, axes: Sequence[Axis]) -> Tensor:
 
 
 def space_spread(history: Tensor, axes: Sequence[Axis]) -> Tensor:
-    """The standard deviation over the domain, kept off zero so that its gradient is finite everywhere."""
+    """The standard deviation over the domain, above zero so that its gradient is finite everywhere."""
     mean = space_mean(history, axes)
     for _ in axes:
         mean = mean.unsqueeze(2)

@@ -47,16 +47,7 @@ def local_basis(
     where knots are continued evenly; such entries are not part of the spline and are to be dropped.
     `beyond` adds that multiple of each function's slope at x: B(x) + beyond B'(x), the straight continuation.
     """
-    return basis_from_knots(x, knots_around(knots, interval, order), beyond)
-
-
-def basis_from_knots(
-    x: Float[Tensor, "inputs batch"],
-    near: Float[Tensor, "inputs near batch"],
-    beyond: Float[Tensor, "inputs batch"] | None = None,
-) -> Float[Tensor, "inputs local batch"]:
-    """The same from the 2 order knots t_{i-k+1} .. t_{i+k} around each x."""
-    order = near.shape[1] // 2
+    near = knots_around(knots, interval, order)
     away = x[:, None] - near
     basis = torch.ones_like(x)[:, None]
     for degree in range(1, order + 1):
@@ -72,50 +63,24 @@ def basis_from_knots(
     return basis
 
 
-def local_derivative(
-    x: Float[Tensor, "inputs batch"],
-    knots: Float[Tensor, "inputs knots"],
-    interval: Int[Tensor, "inputs batch"],
-    order: int,
-) -> Float[Tensor, "inputs local batch"]:
-    """Slopes of the same functions: B_r' = k B_r^{k-1}/(t_{r+k} - t_r) - k B_{r+1}^{k-1}/(t_{r+k+1} - t_{r+1})."""
-    if order == 0:
-        return torch.zeros_like(x)[:, None]
-    near = knots_around(knots, interval, order)
-    # Function j of the lower degree starts at t_{i-k+1+j} and spans k intervals.
-    shares = order * local_basis(x, knots, interval, order - 1) / (near[:, order:] - near[:, :order])
-    return torch.cat([-shares[:, :1], shares[:, :-1] - shares[:, 1:], shares[:, -1:]], dim=1)
-
-
 def scatter_basis(
     local: Float[Tensor, "inputs local batch"], interval: Int[Tensor, "inputs batch"], num_basis: int
 ) -> Float[Tensor, "inputs basis batch"]:
-    """Put the order + 1 local values into their places among all, dropping those that have none."""
+    """Put the order + 1 local values at their indices among all functions, dropping those outside."""
     order = local.shape[1] - 1
     padded = local.new_zeros(local.shape[0], num_basis + 2 * order, local.shape[2])
-    places = interval[:, None] + torch.arange(order + 1, device=interval.device)[:, None]
-    return padded.scatter(1, places, local)[:, order : order + num_basis]
+    index = interval[:, None] + torch.arange(order + 1, device=interval.device)[:, None]
+    return padded.scatter(1, index, local)[:, order : order + num_basis]
 
 
 def evaluate_basis(
     x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"], order: int
 ) -> Float[Tensor, "inputs basis batch"]:
     """All basis functions at x, `(inputs, num_basis, batch)`; zero outside the knots."""
-    return _evaluate(x, knots, order, derivative=False)
-
-
-def evaluate_derivative(
-    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"], order: int
-) -> Float[Tensor, "inputs basis batch"]:
-    """Slopes of all basis functions at x, `(inputs, num_basis, batch)`; zero outside the knots."""
-    return _evaluate(x, knots, order, derivative=True)
-
-
-def _evaluate(x: Tensor, knots: Tensor, order: int, *, derivative: bool) -> Tensor:
     interval = find_interval(x, knots)
-    local = (local_derivative if derivative else local_basis)(x, knots, interval, order)
     inside = (x >= knots[:, :1]) & (x < knots[:, -1:])
-    return scatter_basis(local * inside[:, None], interval, knots.shape[-1] - order - 1)
+    local = local_basis(x, knots, interval, order) * inside[:, None]
+    return scatter_basis(local, interval, knots.shape[-1] - order - 1)
 
 
 def knots_around(
@@ -126,5 +91,5 @@ def knots_around(
     before = knots[:, :1] - steps.flip(0) * (knots[:, 1:2] - knots[:, :1])
     after = knots[:, -1:] + steps * (knots[:, -1:] - knots[:, -2:-1])
     continued = torch.cat([before, knots, after], dim=1)
-    places = interval[:, None] + torch.arange(2 * order, device=knots.device)[:, None]
-    return continued.gather(1, places.flatten(1)).view(places.shape)
+    index = interval[:, None] + torch.arange(2 * order, device=knots.device)[:, None]
+    return continued.gather(1, index.flatten(1)).view(index.shape)

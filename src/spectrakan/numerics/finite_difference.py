@@ -1,4 +1,4 @@
-"""Derivatives of sampled functions by polynomials through neighbouring points; differentiable."""
+"""Derivatives of sampled functions by polynomials through neighbouring points, and residuals; differentiable."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor
 from spectrakan.errors import ShapeError
 
 
-def differentiation_matrix(points: Tensor, *, stencil: int = 5) -> Tensor:
+def differentiation_matrix(points: Tensor) -> Tensor:
     """Matrix `(n, n)` that takes values at increasing points `(n,)` to first derivatives there.
 
-    Row i differentiates the polynomial through the `stencil` points nearest in index (fewer where there are
-    fewer), one-sided at the ends: exact for polynomials of degree `stencil` - 1, on any spacing.
+    Row i differentiates the polynomial through the 5 points nearest in index (fewer where there are fewer),
+    one-sided at the ends: exact for polynomials of degree 4, on any spacing.
     """
     count = points.numel()
-    width = min(stencil, count)
-    if points.ndim != 1 or count < 2 or width < 2:
+    width = min(5, count)
+    if points.ndim != 1 or count < 2:
         raise ShapeError(f"a derivative needs at least 2 points in a row, got shape {tuple(points.shape)}")
     x = points.detach().to(torch.float64)
     matrix = torch.zeros((count, count), dtype=torch.float64, device=points.device)
@@ -60,6 +60,13 @@ def differentiate_cells(values: Tensor, axis: int, width: float, *, periodic: bo
         return (8.0 * near - far) / (12.0 * width)
     points = width * torch.arange(values.shape[axis], dtype=torch.float64, device=values.device)
     return _apply(differentiation_matrix(points).to(values.dtype), values, axis)
+
+
+def relative_imbalance(*terms: Tensor) -> Tensor:
+    """|a + b + ...| / (|a| + |b| + ...) in the 2-norm over the last axis: 0 where the terms cancel, at most 1."""
+    left: Tensor = torch.linalg.vector_norm(sum(terms[1:], start=terms[0]), dim=-1)
+    sizes: list[Tensor] = [torch.linalg.vector_norm(term, dim=-1) for term in terms]
+    return left / (sum(sizes[1:], start=sizes[0]) + torch.finfo(left.dtype).tiny)
 
 
 def _apply(matrix: Tensor, values: Tensor, axis: int) -> Tensor:

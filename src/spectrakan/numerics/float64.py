@@ -1,4 +1,4 @@
-"""Sums in float64 on every device: those that do not know float64 lend their numbers to the CPU."""
+"""Sums in float64 on every device: numbers of devices without float64 are moved to the CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WITHOUT_FLOAT64 = frozenset({"mps"})
 
 
 def to_float64(tensor: Tensor) -> Tensor:
-    """The same numbers in float64, on their own device where that knows float64, else on the CPU.
+    """The same numbers in float64, on their own device if it has float64, else on the CPU.
 
     >>> to_float64(torch.ones(2, dtype=torch.float32)).dtype
     torch.float64

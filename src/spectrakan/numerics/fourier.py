@@ -2,7 +2,7 @@
 
 On cells with centres x_j in [0, 1] and relative widths w_j, mode k of frequency f_k has the coefficient
     c_k = sum_j w_j v_j conj(e_k(x_j)),
-and a field is put together again as
+and a field is the sum
     v(x_j) = sum_k a_k Re(c_k e_k(x_j)),     a_0 = 1 for the constant mode, 2 for the others.
 
 | basis    | e_k(x)            | frequencies f_k  | coefficients | suits                                 |
@@ -17,22 +17,20 @@ and `cosine` is the DCT-II. Frequencies stay strictly below what the cells resol
 changes what a mode means. As matrix products all bases cost the same.
 
 A multiplier on cosines alone is a convolution with an even kernel: it can smooth but not differentiate, which waves
-between walls need. The zeros past the end of the extended axis tell a layer where the domain ends, while complex
-multipliers keep every kernel. A gap as short as 1/8 did better than one of 1/4 or of the whole length: modes stay
-as fine as those of a periodic axis.
+between walls need. Complex multipliers on the extended axis represent every kernel; a gap of 1/8 keeps its modes
+nearly as fine as those of a periodic axis.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 Basis = Literal["fourier", "cosine", "sine", "extended"]
-BASES: tuple[str, ...] = get_args(Basis)
 EXTENDED_LENGTH = 9 / 8
 """Length p of the extended axis, of which the domain is the first part."""
 
@@ -43,12 +41,12 @@ def is_complex(basis: Basis) -> bool:
 
 
 def stored_modes(basis: Basis, num_modes: int) -> int:
-    """How many modes a layer of `num_modes` keeps weights for: a complex mode stands for two real ones."""
+    """Modes with weights in a layer of `num_modes`: one complex mode corresponds to two real ones."""
     return num_modes if is_complex(basis) else 2 * num_modes
 
 
 def resolved_modes(basis: Basis, num_modes: int, cells: int) -> int:
-    """How many of the stored modes `cells` equal cells can tell apart.
+    """How many of the stored modes `cells` equal cells resolve.
 
     >>> resolved_modes("fourier", 12, 64), resolved_modes("fourier", 12, 16)
     (12, 8)
@@ -87,17 +85,13 @@ def transform_matrices(
 
 
 def signed_matrices(
-    basis: Basis,
-    count: int,
-    centres: Float[Tensor, " n"],
-    widths: Float[Tensor, " n"],
-    negative: int | None = None,
+    basis: Basis, count: int, centres: Float[Tensor, " n"], widths: Float[Tensor, " n"], negative: int | None = None
 ) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns rows"]]:
     """Analysis `(2 (count + negative), 2 n)` and synthesis `(2 n, 2 (count + negative))` of complex fields.
 
     Frequencies run over 0, 1, .., count - 1, -negative, .., -1; `negative` is count - 1 unless given.
     Fields and coefficients are given as their real parts followed by their imaginary parts. Joint transforms need
-    them: after the first axis a field is complex, and both signs of k count.
+    them: after the first axis a field is complex, and both signs of k matter.
     """
     negative = count - 1 if negative is None else negative
     orders = signed_orders(count, negative)
@@ -121,5 +115,5 @@ def signed_orders(count: int, negative: int | None = None) -> Int[Tensor, " mode
 
 
 def _amplitude(order: Tensor) -> Tensor:
-    """a_k: one for the constant mode, two for each that stands for +k and -k."""
+    """a_k: 1 for the constant mode, 2 for modes that represent both +k and -k."""
     return torch.where(order == 0, 1.0, 2.0).to(order)

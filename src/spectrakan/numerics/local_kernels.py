@@ -1,6 +1,6 @@
 """Kernels that act near a point: difference stencils, and local functions to integrate against.
 
-Difference stencil. Of weights w_j on the offsets j in {-r .. r}^d, the values u(x + j h) - u(x) are reached by steps
+Difference stencil. Of weights w_j on the offsets j in {-r .. r}^d, the values u(x + j h) - u(x) are sums of steps
 along one axis after the other, and each step is divided by its own cell width h_a:
     sum_j w_j sum_a [ u(x + (j_1..j_a, 0..) h) - u(x + (j_1..j_{a-1}, 0..) h) ] / h_a
         ->  sum_a (sum_j j_a w_j) du/dx_a,
@@ -61,7 +61,7 @@ def stencil_shape(widths: Sequence[float], radius: float) -> list[int]:
 def sampled_functions(widths: Sequence[float], radius: float, rings: int) -> Tensor:
     """The functions on offsets of whole cells, scaled to sum to one: `(functions, *offsets)`, float64.
 
-    A function that no offset falls into, for the cells are too wide for it, is left zero.
+    A function that contains no offset, because the cells are too wide for it, is left zero.
     """
     offsets = [
         torch.arange(-(count // 2), count // 2 + 1, dtype=torch.float64) * width

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def equal_weights(cells: int, like: Tensor) -> Tensor:
-    """The share 1/n of each of n equal cells, in the type and on the device of `like`."""
+    """The weight 1/n of each of n equal cells, in the type and on the device of `like`."""
     return torch.full((cells,), 1.0, dtype=like.dtype, device=like.device) / cells
 
 

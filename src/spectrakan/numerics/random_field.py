@@ -1,12 +1,15 @@
-"""Random functions: sums of a few waves, and Gaussian fields of a chosen smoothness in any dimension."""
+"""Random functions: sums of a few waves, and Gaussian fields of a given smoothness in any dimension."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from spectrakan.fields import Grid
 
 
 def uniform_draws(shape: Sequence[int], low: float, high: float, generator: torch.Generator) -> Tensor:
@@ -24,16 +27,9 @@ def log_uniform_draws(shape: Sequence[int], low: float, high: float, generator: 
     return uniform_draws(shape, math.log(low), math.log(high), generator).exp()
 
 
-def multi_mode_field(
-    points: Tensor,
-    num_samples: int,
-    *,
-    length: float,
-    num_modes: int,
-    window_probability: float,
-    generator: torch.Generator,
-) -> Tensor:
-    """Sums of waves on a line, as PDEBench draws them: points `(n,)` -> `(num_samples, n)`.
+@dataclass(frozen=True)
+class MultiModeField:
+    """Sums of waves on a line, as PDEBench draws them.
 
     U(x) = +- sum over n = 1 .. num_modes of A_n sin(2 pi n m_n x / length + phi_n), A ~ U(0, 1),
     phi ~ U(0, 2 pi), m_n = how often n came up in two draws from 1 .. num_modes (so a mode not drawn adds a
@@ -41,23 +37,79 @@ def multi_mode_field(
     (tanh edges of width 0.01) from a ~ U(0.1, 0.45) to b ~ U(0.55, 0.9), in the coordinate x itself.
 
     Unlike PDEBench's, waves fit the period exactly and every number is drawn independently. The draws do
-    not depend on `points`: one seed gives the same functions at every resolution.
+    not depend on the points: one seed gives the same functions at every resolution.
+    """
+
+    length: float
+    num_modes: int
+    window_probability: float
+
+    def draw(self, points: Tensor, num_samples: int, generator: torch.Generator) -> Tensor:
+        """The functions at points `(n,)`: `(num_samples, n)`, float64."""
+        device, num_modes = generator.device, self.num_modes
+        picks = torch.randint(num_modes, (num_samples, 2), generator=generator, device=device)
+        times_drawn = torch.nn.functional.one_hot(picks, num_modes).sum(1).to(torch.float64)
+        amplitude = uniform_draws((num_samples, num_modes), 0.0, 1.0, generator)
+        phase = uniform_draws((num_samples, num_modes), 0.0, 2 * math.pi, generator)
+        folded = uniform_draws((num_samples, 1), 0.0, 1.0, generator) < 0.1
+        sign = uniform_draws((num_samples, 1), -1.0, 1.0, generator).sign()
+        windowed = uniform_draws((num_samples, 1), 0.0, 1.0, generator) < self.window_probability
+        left = uniform_draws((num_samples, 1), 0.1, 0.45, generator)
+        right = uniform_draws((num_samples, 1), 0.55, 0.9, generator)
+        x = points.to(torch.float64).to(device)
+        field = torch.zeros((num_samples, x.numel()), dtype=torch.float64, device=device)
+        for mode in range(num_modes):
+            frequency = 2 * math.pi * (mode + 1) / self.length * times_drawn[:, mode, None]
+            field += amplitude[:, mode, None] * torch.sin(frequency * x + phase[:, mode, None])
+        field = sign * torch.where(folded, field.abs(), field)
+        window = 0.5 * (torch.tanh((x - left) / 0.01) - torch.tanh((x - right) / 0.01))
+        return torch.where(windowed, field * window, field)
+
+    def draw_scaled(
+        self, points: Tensor, reference: Tensor, num_samples: int, generator: torch.Generator, *, constant: float
+    ) -> Tensor:
+        """The functions scaled to [0, 1] by their range on the points `reference`, the same for all `points`.
+
+        A function that does not vary becomes `constant`.
+        """
+        waves = self.draw(torch.cat([reference, points]), num_samples, generator)
+        lowest, highest = waves[:, : len(reference)].aminmax(dim=1, keepdim=True)
+        span = highest - lowest
+        return torch.where(span > 0.0, (waves - lowest) / span, constant)[:, len(reference) :].clamp(0.0, 1.0)
+
+
+def cosine_gaussian_field(
+    num_samples: int,
+    shape: tuple[int, ...],
+    generator: torch.Generator,
+    inverse_length: float = 3.0,
+    num_modes: int = 32,
+) -> Tensor:
+    """Centred Gaussian fields with covariance (-Laplace + tau²)^(-2) on the unit box, Neumann at its walls.
+
+    `(num_samples, *shape)`, float64:
+
+        u(x) = sum over k of xi_k (pi²|k|² + tau²)^(-1) prod_a c_a cos(pi k_a x_a),   xi_k ~ N(0, 1),
+
+    k_a = 0..num_modes - 1, c_a = sqrt(2) or 1 for k_a = 0 (the constant k = 0 is left out), at the cell
+    centres. The weights are drawn before the cells, so the same generator gives the same field on every grid.
+
+    >>> field = cosine_gaussian_field(2, (8, 6), torch.Generator().manual_seed(0))
+    >>> tuple(field.shape)
+    (2, 8, 6)
     """
     device = generator.device
-    picks = torch.randint(num_modes, (num_samples, 2), generator=generator, device=device)
-    times_drawn = torch.nn.functional.one_hot(picks, num_modes).sum(1).to(torch.float64)
-    amplitude = uniform_draws((num_samples, num_modes), 0.0, 1.0, generator)
-    phase = uniform_draws((num_samples, num_modes), 0.0, 2 * math.pi, generator)
-    folded = uniform_draws((num_samples, 1), 0.0, 1.0, generator) < 0.1
-    sign = uniform_draws((num_samples, 1), -1.0, 1.0, generator).sign()
-    windowed = uniform_draws((num_samples, 1), 0.0, 1.0, generator) < window_probability
-    left = uniform_draws((num_samples, 1), 0.1, 0.45, generator)
-    right = uniform_draws((num_samples, 1), 0.55, 0.9, generator)
-    x = points.to(torch.float64).to(device)
-    field = torch.zeros((num_samples, x.numel()), dtype=torch.float64, device=device)
-    for mode in range(num_modes):
-        frequency = 2 * math.pi * (mode + 1) / length * times_drawn[:, mode, None]
-        field += amplitude[:, mode, None] * torch.sin(frequency * x + phase[:, mode, None])
-    field = sign * torch.where(folded, field.abs(), field)
-    window = 0.5 * (torch.tanh((x - left) / 0.01) - torch.tanh((x - right) / 0.01))
-    return torch.where(windowed, field * window, field)
+    modes = torch.arange(num_modes, dtype=torch.float64, device=device)
+    squares = torch.zeros((num_modes,) * len(shape), dtype=torch.float64, device=device)
+    for axis in range(len(shape)):
+        squares = squares + (math.pi * modes).square().reshape(-1, *[1] * (len(shape) - axis - 1))
+    spread = torch.where(squares > 0, 1 / (squares + inverse_length**2), 0.0)
+    size = (num_samples, *squares.shape)
+    field = spread * torch.randn(size, generator=generator, dtype=torch.float64, device=device)
+    norm = torch.full_like(modes, math.sqrt(2.0))
+    norm[0] = 1.0
+    for centres in Grid.uniform(shape).coordinates:
+        cosines = norm * torch.cos(math.pi * centres.to(device)[:, None] * modes)
+        # Contract the first mode axis and append its space axis, so that the axes come out in order.
+        field = torch.tensordot(field, cosines, dims=([1], [1]))
+    return field

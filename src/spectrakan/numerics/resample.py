@@ -1,6 +1,8 @@
-"""From one set of cells to another along an axis: means over larger cells, lines between cell centres."""
+"""Fields on other cells or points along an axis: means over larger cells, straight lines between cell centres."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from jaxtyping import Float
@@ -8,7 +10,7 @@ from torch import Tensor
 
 
 def coarse_size(cells: int, stride: int) -> int:
-    """Number of equal cells that stand for `cells` ones at `stride` times their width: ceil(n / s)."""
+    """Number of equal cells, `stride` times as wide, that replace `cells` cells: ceil(n / s)."""
     return (cells + stride - 1) // stride
 
 
@@ -24,27 +26,54 @@ def overlap_matrix(
     return (high - low).clamp_min(0) / coarse_edges.diff()[:, None]
 
 
-def interpolation_matrix(centres: Float[Tensor, " n"], coarse: int, *, periodic: bool) -> Float[Tensor, "n coarse"]:
-    """Values at `centres` in [0, 1] on lines between the centres of `coarse` equal cells, `(n, coarse)`.
+def line_matrix(centres: Float[Tensor, " n"], points: Float[Tensor, " m"], *, periodic: bool) -> Float[Tensor, "m n"]:
+    """Values at `points` in [0, 1] on straight lines between increasing `centres`, `(m, n)`; rows sum to one.
 
-    Beyond the outermost centres the value stays constant, or wraps around where the axis is periodic.
+    Beyond the outermost centres the value is constant, or continues at the other end where the axis is periodic.
     """
-    place = centres * coarse - 0.5
-    if not periodic:
-        place = place.clamp(0, coarse - 1)
-    lower = place.floor()
-    share = (place - lower)[:, None]
-    column = torch.arange(coarse, device=centres.device)
-    first = lower.long()[:, None]
+    n = centres.shape[0]
+    if n == 1:
+        return torch.ones(points.shape[0], 1, dtype=centres.dtype, device=centres.device)
     if periodic:
-        below, above = first.remainder(coarse), (first + 1).remainder(coarse)
+        nodes = torch.cat([centres[-1:] - 1, centres, centres[:1] + 1])
+        column = torch.arange(-1, n + 1, device=centres.device).remainder(n)
     else:
-        below, above = first, (first + 1).clamp_max(coarse - 1)
-    return (1 - share) * (column == below) + share * (column == above)
+        nodes = centres
+        column = torch.arange(n, device=centres.device)
+        points = points.clamp(centres[0], centres[-1])
+    upper = torch.searchsorted(nodes.contiguous(), points.contiguous(), right=True).clamp(1, nodes.shape[0] - 1)
+    share = (points - nodes[upper - 1]) / (nodes[upper] - nodes[upper - 1])
+    matrix = torch.zeros(points.shape[0], n, dtype=centres.dtype, device=centres.device)
+    rows = torch.arange(points.shape[0], device=centres.device)
+    matrix.index_put_((rows, column[upper - 1]), 1 - share, accumulate=True)
+    return matrix.index_put_((rows, column[upper]), share, accumulate=True)
+
+
+def interpolation_matrix(centres: Float[Tensor, " n"], coarse: int, *, periodic: bool) -> Float[Tensor, "n coarse"]:
+    """Values at `centres` in [0, 1] on straight lines between the centres of `coarse` equal cells, `(n, coarse)`."""
+    cells = (torch.arange(coarse, dtype=centres.dtype, device=centres.device) + 0.5) / coarse
+    return line_matrix(cells, centres, periodic=periodic)
+
+
+def transfer_matrix(
+    edges: Float[Tensor, " faces"], other_edges: Float[Tensor, " other_faces"], *, periodic: bool
+) -> Float[Tensor, "m n"]:
+    """From n cells to m other cells of the same axis [0, 1], `(m, n)`; the identity where both are equal.
+
+    Onto fewer cells: means over each of them. Onto more: lines between the centres. Both keep constants.
+    """
+    if other_edges.shape[0] <= edges.shape[0]:
+        return overlap_matrix(edges, other_edges)
+    centres, points = (edges[1:] + edges[:-1]) / 2, (other_edges[1:] + other_edges[:-1]) / 2
+    return line_matrix(centres, points, periodic=periodic)
 
 
 def block_mean(values: Tensor, axis: int, stride: int) -> Tensor:
-    """Means over `stride` neighbours along an axis whose size it divides: `overlap_matrix` on equal cells."""
+    """Means over `stride` neighbours along an axis whose size it divides: `overlap_matrix` on equal cells.
+
+    >>> block_mean(torch.tensor([1.0, 3.0, 5.0, 7.0]), 0, 2).tolist()
+    [2.0, 6.0]
+    """
     blocks: Tensor = values.unflatten(axis, (-1, stride))
     return blocks.mean(axis + 1 if axis >= 0 else axis)
 
@@ -66,25 +95,12 @@ def upsample_lines(values: Tensor, axis: int, stride: int, *, periodic: bool) ->
     return torch.stack(phases, dim=axis + 1).flatten(axis, axis + 1)
 
 
-SPLIT = (201 / 1024, -44 / 1024, 5 / 1024)
-"""How far the right half of a cell lies above its mean, per difference of the means one, two and three cells away."""
-
-
-def split_cells(values: Tensor, axis: int, *, periodic: bool) -> Tensor:
-    """Equal cells cut in two: the halves' means of the polynomial that has the means of the seven cells around.
-
-    The two halves of a cell have its mean between them, so `block_mean` takes the result back; polynomials of
-    degree six are met exactly. Past an end that is not periodic the last mean goes on.
-    """
-    axis = axis % values.ndim
-    size = values.shape[axis]
-    place = torch.arange(size, device=values.device)
-    rise = torch.zeros_like(values)
-    for distance, share in enumerate(SPLIT, start=1):
-        after, before = place + distance, place - distance
-        if periodic:
-            after, before = after.remainder(size), before.remainder(size)
-        else:
-            after, before = after.clamp_max(size - 1), before.clamp_min(0)
-        rise = rise + share * (values.index_select(axis, after) - values.index_select(axis, before))
-    return torch.stack([values - rise, values + rise], dim=axis + 1).flatten(axis, axis + 1)
+def along_axis(matrix: Float[Tensor, "m n"], values: Tensor, axis: int) -> Tensor:
+    """Multiply one axis of an array by a matrix: `(..., n, ...)` -> `(..., m, ...)`."""
+    lead, trail = values.shape[:axis], values.shape[axis + 1 :]
+    if not trail:  # one product, not one for each line
+        lines: Tensor = values.reshape(-1, values.shape[axis]) @ matrix.T
+        return lines.view(*lead, matrix.shape[0])
+    flat = values.reshape(math.prod(lead), values.shape[axis], -1)
+    product: Tensor = torch.bmm(matrix.expand(flat.shape[0], *matrix.shape), flat)
+    return product.view(*lead, matrix.shape[0], *trail)

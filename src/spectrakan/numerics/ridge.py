@@ -2,15 +2,15 @@
 
 With centred features X `(N, p)` and targets Y `(N, q)`, G = X^T X and C = X^T Y:
     W(l) = (G + l I)^{-1} C.
-The penalty l is chosen by leaving out one block of neighbouring samples after the other. Neighbours in time resemble
-each other, so leaving out single samples (or the shortcut that stands for it) would call a fit good that only
-remembers yesterday.
+The penalty l is chosen by leaving out one block of neighbouring samples at a time. Neighbours in time are correlated,
+so leaving out single samples (or its closed form) would favour fits that only interpolate in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import reduce
 
 import torch
 from jaxtyping import Float
@@ -20,7 +20,7 @@ from spectrakan.numerics.float64 import to_float64
 
 
 @dataclass(frozen=True)
-class Moments:
+class RegressionSums:
     """Sums over samples: their number, of features and targets, of products and of squared targets."""
 
     count: int
@@ -31,21 +31,15 @@ class Moments:
     squares: float
 
     @classmethod
-    def of(cls, features: Float[Tensor, "samples p"], targets: Float[Tensor, "samples q"]) -> Moments:
+    def of(cls, features: Float[Tensor, "samples p"], targets: Float[Tensor, "samples q"]) -> RegressionSums:
         """The sums over some samples, in float64."""
         x, y = to_float64(features), to_float64(targets)
         return cls(len(x), x.sum(0), y.sum(0), x.T @ x, x.T @ y, float(y.square().sum()))
 
-    def plus(self, other: Moments, sign: int = 1) -> Moments:
+    def plus(self, other: RegressionSums, sign: int = 1) -> RegressionSums:
         """Sums over both sets, or with sign -1 over what is left without the other."""
-        return Moments(
-            self.count + sign * other.count,
-            self.features + sign * other.features,
-            self.targets + sign * other.targets,
-            self.gram + sign * other.gram,
-            self.cross + sign * other.cross,
-            self.squares + sign * other.squares,
-        )
+        pairs = ((getattr(self, entry.name), getattr(other, entry.name)) for entry in fields(self))
+        return RegressionSums(*(mine + sign * its for mine, its in pairs))
 
     def means(self) -> tuple[Tensor, Tensor]:
         """Mean features and mean targets."""
@@ -66,11 +60,9 @@ def ridge_weights(gram: Float[Tensor, "p p"], cross: Float[Tensor, "p q"], penal
     return torch.cholesky_solve(cross, torch.linalg.cholesky(shifted))
 
 
-def best_penalty(blocks: Sequence[Moments], penalties: Sequence[float]) -> float:
+def best_penalty(blocks: Sequence[RegressionSums], penalties: Sequence[float]) -> float:
     """The penalty whose fits to all blocks but one predict the one left out best, summed over blocks."""
-    total = blocks[0]
-    for block in blocks[1:]:
-        total = total.plus(block)
+    total = reduce(RegressionSums.plus, blocks)
     errors = [0.0] * len(penalties)
     for block in blocks:
         rest = total.plus(block, sign=-1)
@@ -80,9 +72,9 @@ def best_penalty(blocks: Sequence[Moments], penalties: Sequence[float]) -> float
         inner = vectors.T @ cross
         left_out, towards, squares = block.about(centre, middle)
         left_out, towards = vectors.T @ left_out @ vectors, vectors.T @ towards
-        for place, penalty in enumerate(penalties):
+        for index, penalty in enumerate(penalties):
             weights = inner / (spectrum.clamp_min(0) + penalty)[:, None]
-            errors[place] += (
+            errors[index] += (
                 squares - 2 * float((weights * towards).sum()) + float(((left_out @ weights) * weights).sum())
             )
     return penalties[errors.index(min(errors))]

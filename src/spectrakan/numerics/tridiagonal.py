@@ -17,7 +17,7 @@ from spectrakan.errors import ShapeError
 
 @dataclass(frozen=True, eq=False)
 class RingFactors:
-    """What the elimination of every second cell, level by level, has to remember."""
+    """Factors of the elimination of every second cell, level by level."""
 
     levels: tuple[tuple[Tensor, Tensor, Tensor], ...]
     """Per level, of the odd cells: 1 / diagonal, and both couplings divided by the diagonal."""
@@ -52,7 +52,7 @@ def factor_ring(diagonal: Tensor, coupling: Tensor, *, num_levels: int | None = 
         if size % 2 == 0:
             coupling = linked
         else:
-            # The link from the last cell to the first jumps over nobody: it keeps its strength.
+            # The link from the last cell to the first passes no eliminated cell and keeps its strength.
             coupling, num_levels = torch.cat([linked, coupling[-1:]]), None
         diagonal = shrunk
     # One cell alone on a ring is its own neighbour on both sides.

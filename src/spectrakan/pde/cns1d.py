@@ -17,31 +17,34 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spectrakan.config import settings
+from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec
-from spectrakan.numerics.finite_difference import differentiate_cells, differentiate_frames
-from spectrakan.numerics.finite_volume import average_cells, pad_ghost_cells, refine_cells
-from spectrakan.numerics.random_field import log_uniform_draws, multi_mode_field, uniform_draws
+from spectrakan.numerics.finite_difference import differentiate_cells, differentiate_frames, relative_imbalance
+from spectrakan.numerics.finite_volume import pad_ghost_cells, refine_cells
+from spectrakan.numerics.random_field import MultiModeField, log_uniform_draws, uniform_draws
+from spectrakan.numerics.resample import block_mean
 from spectrakan.numerics.time_integration import advance_to_frames
-from spectrakan.pde.equation import Equation
+from spectrakan.pde.equation import Equation, NotNegative, part_of, per_sample
 from spectrakan.pde.euler_flux import euler_flux, to_conserved, to_primitive
 from spectrakan.pde.gas_scheme import GasScheme
 
 BOUNDS = (-1.0, 1.0)
+BATCHED = ("eta", "zeta")
+_WAVES = MultiModeField(length=BOUNDS[1] - BOUNDS[0], num_modes=3, window_probability=0.5)
 _REFERENCE_CELLS = 1024
 _SAMPLES_AT_ONCE = 1024
 _CELLS_AT_ONCE = 31_000
-"""Arrays of this size stay in cache, and torch does not split their many short sums over threads."""
+"""Arrays of this size stay in cache, and torch does not split their short sums over threads."""
 
 
 @settings
 class CNS1DParameters:
     """Physics and numerics of `cns1d`; the defaults are the task's."""
 
-    eta: Annotated[float, Field(ge=0)] = 0.01
+    eta: NotNegative = 0.01
     """Shear viscosity."""
-    zeta: Annotated[float, Field(ge=0)] = 0.01
+    zeta: NotNegative = 0.01
     """Bulk viscosity."""
     viscosity: Literal["dynamic", "density_weighted"] = "dynamic"
     """Whether eta and zeta are dynamic (the paper's equation) or multiplied by density (PDEBench's files)."""
@@ -51,8 +54,8 @@ class CNS1DParameters:
     """What happens at both ends."""
     family: Literal["random_field", "shock_tube"] = "random_field"
     """Which initial states are drawn."""
-    min_cells: Annotated[int, Field(ge=1)] = 256
-    """The solver cuts cells until it has this many, and averages its conserved variables back.
+    min_cells: Count = 256
+    """The solver divides cells until it has this many, and averages its conserved variables back.
 
     With the defaults 256 leave errors of 0.6 % in density, 1.9 % in velocity and 0.2 % in pressure (relative
     L2), 512 a quarter of that at three times the cost."""
@@ -65,7 +68,7 @@ def sample(
 ) -> Tensor:
     """Draw initial states `(num_samples, cells, 3)`; one seed gives the same functions at every resolution.
 
-    random_field: rho = b + m U with U a `multi_mode_field` scaled to [0, 1] and b, m log-uniform on [1, 10];
+    random_field: rho = b + m U with U a `MultiModeField` scaled to [0, 1] and b, m log-uniform on [1, 10];
     p likewise on [10, 100]; v an unscaled field. shock_tube: two constant states with a jump at
     x ~ U(-0.5, 0.5), rho and p log-uniform on the same ranges, v ~ U(-0.5, 0.5).
     """
@@ -76,15 +79,16 @@ def sample(
         return _shock_tubes(num_samples, centres, generator)
     density = _positive_field(num_samples, centres, 1.0, 10.0, generator)
     pressure = _positive_field(num_samples, centres, 10.0, 100.0, generator)
-    velocity = _waves(num_samples, centres, generator)
+    velocity = _WAVES.draw(centres, num_samples, generator)
     return torch.stack([density, velocity, pressure], -1)
 
 
 def solve(initial: Tensor, times: Sequence[float], parameters: CNS1DParameters) -> Tensor:
     """States at the given times: `(batch, cells, 3)` -> `(batch, len(times), cells, 3)`, float64.
 
-    `GasScheme` on at least `min_cells` cells. The initial cells are cut with limited linear profiles of the
+    `GasScheme` on at least `min_cells` cells. The initial cells are divided with limited linear profiles of the
     conserved variables, whose averages are the given cells; frames are averages of conserved variables.
+    `eta` and `zeta` may be tensors `(batch,)`.
 
     >>> rest = torch.tensor([1.0, 0.0, 1.0]).expand(1, 8, 3).clone()
     >>> rest[:, 4:, 2] = 0.5  # less pressure on the right
@@ -92,10 +96,17 @@ def solve(initial: Tensor, times: Sequence[float], parameters: CNS1DParameters) 
     >>> bool(moving[3:5, 1].min() > 0)  # so the gas beside the jump moves to the right
     True
     """
-    _check_initial(initial)
+    if initial.ndim != 3 or initial.shape[-1] != 3 or initial.shape[1] < 2:
+        raise ShapeError(
+            "expected states (batch, cells, 3) = density, velocity, pressure with 2 cells or more, "
+            f"got {tuple(initial.shape)}"
+        )
+    if not bool(torch.isfinite(initial).all()) or not bool((initial[..., 0::2] > 0.0).all()):
+        raise ConfigError("initial states must be finite, with positive density (field 0) and pressure (2)")
     states = initial.to(torch.float64)
     starts = range(0, max(len(states), 1), _SAMPLES_AT_ONCE)
-    return torch.cat([_solve_part(states[at : at + _SAMPLES_AT_ONCE], times, parameters) for at in starts])
+    parts = [slice(start, start + _SAMPLES_AT_ONCE) for start in starts]
+    return torch.cat([_solve_part(states[part], times, part_of(parameters, BATCHED, part)) for part in parts])
 
 
 def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParameters) -> Tensor:
@@ -104,7 +115,7 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
     scheme = GasScheme(
         cell_width=(BOUNDS[1] - BOUNDS[0]) / (cells * factor),
         gamma=parameters.gamma,
-        viscosity=4.0 * parameters.eta / 3.0 + parameters.zeta,
+        viscosity=_viscosity(parameters),
         density_weighted=parameters.viscosity == "density_weighted",
         boundary=parameters.boundary,
         courant=parameters.courant,
@@ -113,7 +124,7 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
     fine = _refine(coarse, factor, parameters).contiguous()
     pool = max(1, _CELLS_AT_ONCE // (cells * factor))
     frames = advance_to_frames(fine, times, scheme.take_step, scheme.stable_step, axis=2, pool=pool)
-    averages = average_cells(frames, -1, factor).movedim(2, 0)
+    averages = block_mean(frames, -1, factor).movedim(2, 0)
     return to_primitive(averages, parameters.gamma).movedim(0, -1).contiguous()
 
 
@@ -122,8 +133,8 @@ def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], para
 
     For each conserved variable r = dU/dt + dF/dx - dG/dx with fourth-order differences in space and time,
     |r| / (|dU/dt| + |dF/dx| + |dG/dx|) in the root mean square over cells, then the mean of the three.
-    Differentiable. It means something only where frames follow fast enough for the sound waves: the task's
-    own frames, 1/20 apart, do not (0.65 for correct data); `check` solves those anew instead.
+    Differentiable. It is meaningful only where the frames resolve the sound waves in time: the task's own
+    frames, 1/20 apart, do not (0.65 for correct data); `check` solves those again instead.
     """
     del inputs  # An evolution equation has no input but its own earlier frames.
     width = (BOUNDS[1] - BOUNDS[0]) / values.shape[-2]
@@ -132,24 +143,22 @@ def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], para
     rate = differentiate_frames(to_conserved(primitive, parameters.gamma), times, axis=2)
     transport = differentiate_cells(euler_flux(primitive, parameters.gamma), 3, width, periodic=periodic)
     density, velocity, _ = primitive.unbind(0)
-    stress = (4.0 * parameters.eta / 3.0 + parameters.zeta) * differentiate_cells(
-        velocity, 2, width, periodic=periodic
-    )
+    viscosity = per_sample(_viscosity(parameters), velocity)
+    stress = viscosity * differentiate_cells(velocity, 2, width, periodic=periodic)
     if parameters.viscosity == "density_weighted":
         stress = stress * density
     viscous = torch.stack([torch.zeros_like(stress), stress, stress * velocity])
     diffusion = differentiate_cells(viscous, 3, width, periodic=periodic)
-    size = _norm(rate) + _norm(transport) + _norm(diffusion)
-    return (_norm(rate + transport - diffusion) / (size + torch.finfo(values.dtype).tiny)).mean(0)
+    return relative_imbalance(rate, transport, -diffusion).mean(0)
 
 
-def _norm(values: Tensor) -> Tensor:
-    size: Tensor = torch.linalg.vector_norm(values, dim=-1)
-    return size
+def _viscosity(parameters: CNS1DParameters) -> float | Tensor:
+    """Mu = 4 eta / 3 + zeta."""
+    return 4.0 * parameters.eta / 3.0 + parameters.zeta
 
 
 def _refine(coarse: Tensor, factor: int, parameters: CNS1DParameters) -> Tensor:
-    """Cut cells; where that would make a pressure negative, all parts of the cell keep its average."""
+    """Divide cells; where that would make a pressure negative, all parts of the cell keep its average."""
     if factor == 1:
         return coarse
     fine = refine_cells(pad_ghost_cells(coarse, 1, parameters.boundary), 1, factor)
@@ -158,33 +167,13 @@ def _refine(coarse: Tensor, factor: int, parameters: CNS1DParameters) -> Tensor:
     return torch.where((lowest > 0.0).repeat_interleave(factor, 0), fine, flat)
 
 
-def _check_initial(initial: Tensor) -> None:
-    if initial.ndim != 3 or initial.shape[-1] != 3 or initial.shape[1] < 2:
-        raise ShapeError(
-            "expected states (batch, cells, 3) = density, velocity, pressure with 2 cells or more, "
-            f"got {tuple(initial.shape)}"
-        )
-    if not bool(torch.isfinite(initial).all()) or not bool((initial[..., 0::2] > 0.0).all()):
-        raise ConfigError("initial states must be finite, with positive density (field 0) and pressure (2)")
-
-
-def _waves(num_samples: int, points: Tensor, generator: torch.Generator) -> Tensor:
-    length = BOUNDS[1] - BOUNDS[0]
-    return multi_mode_field(
-        points, num_samples, length=length, num_modes=3, window_probability=0.5, generator=generator
-    )
-
-
 def _positive_field(num_samples: int, centres: Tensor, low: float, high: float, generator: torch.Generator) -> Tensor:
     """Draw b + m U with U scaled to [0, 1] by its range on a fixed fine grid, the same for any grid."""
     reference = torch.linspace(*BOUNDS, _REFERENCE_CELLS, dtype=torch.float64, device=centres.device)
-    waves = _waves(num_samples, torch.cat([reference, centres]), generator)
-    lowest, highest = waves[:, :_REFERENCE_CELLS].aminmax(dim=1, keepdim=True)
-    span = highest - lowest
-    shape = torch.where(span > 0.0, (waves - lowest) / span, 0.0)[:, _REFERENCE_CELLS:].clamp(0.0, 1.0)
+    shape = _WAVES.draw_scaled(centres, reference, num_samples, generator, constant=0.0)
     scale = log_uniform_draws((num_samples, 1), low, high, generator)
-    floor = log_uniform_draws((num_samples, 1), low, high, generator)
-    return floor + scale * shape
+    lowest = log_uniform_draws((num_samples, 1), low, high, generator)
+    return lowest + scale * shape
 
 
 def _shock_tubes(num_samples: int, centres: Tensor, generator: torch.Generator) -> Tensor:
@@ -214,4 +203,5 @@ EQUATION = Equation(
     sample=sample,
     solve=solve,
     residual=residual,
+    batched_parameters=BATCHED,
 )

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import Field
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 from torch import Tensor
 
-from spectrakan.config import settings
+from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec, Grid
-from spectrakan.numerics.gaussian_field import cosine_gaussian_field
-from spectrakan.pde.equation import Equation
-
-Positive = Annotated[float, Field(gt=0.0)]
+from spectrakan.numerics.random_field import cosine_gaussian_field
+from spectrakan.pde.equation import Equation, Positive, per_sample
 
 PDEBENCH_BATCH = 200
 """Samples that PDEBench drew, and thresholded, together."""
@@ -39,7 +36,7 @@ class DarcyParameters:
     """Where the medium is open: where a sum of bumps lies above its mean over the sample, or over the 200
     samples drawn together (as PDEBench did, so that a sample depends on its neighbours), or where a
     Gaussian random field is positive."""
-    num_bumps: Annotated[int, Field(ge=1)] = 5
+    num_bumps: Count = 5
     """Bumps in the sum."""
     inverse_length: Positive = 3.0
     """tau of the random field with covariance (-Laplace + tau²)^(-2), Neumann."""
@@ -50,7 +47,7 @@ class DarcyParameters:
 
     @property
     def drawn_together(self) -> int:
-        """Samples that must be drawn together, for they depend on each other."""
+        """Samples that must be drawn together, because they depend on each other."""
         return PDEBENCH_BATCH if self.coefficient == "bumps_batch_mean" else 1
 
     def __post_init__(self) -> None:
@@ -67,7 +64,7 @@ def draw_coefficient(
 ) -> Tensor:
     """Permeability fields of two values, `(num_samples, nx, ny, 1)`.
 
-    The same generator gives the same media at every resolution, for the functions are drawn before the cells.
+    The same generator gives the same media at every resolution: the functions are drawn before the cells.
 
     >>> drawn = draw_coefficient(2, (8, 8), DarcyParameters(), torch.Generator().manual_seed(0))
     >>> sorted(drawn.unique().tolist())
@@ -108,16 +105,12 @@ def face_conductances(coefficient: Tensor, parameters: DarcyParameters) -> tuple
         harmonic = parameters.face_mean == "harmonic"
         inner = 2 * left * right / (left + right) if harmonic else (left + right) / 2
         nearness = 2.0 if parameters.wall == "face" else 1.0
-        ends = [nearness * coefficient.narrow(axis, place, 1) for place in (0, size - 1)]
+        ends = [nearness * coefficient.narrow(axis, index, 1) for index in (0, size - 1)]
         along.append(torch.cat([ends[0], inner, ends[1]], dim=axis) * size**2)
     return along[0], along[1]
 
 
-def darcy_operator(
-    pressure: Tensor,
-    coefficient: Tensor,
-    parameters: DarcyParameters,
-) -> Tensor:
+def darcy_operator(pressure: Tensor, coefficient: Tensor, parameters: DarcyParameters) -> Tensor:
     """-div(a grad u) on the `(B, nx, ny)` cells of the unit square, differentiable in both fields."""
     across, along = face_conductances(coefficient, parameters)
     outside = torch.nn.functional.pad(pressure, (1, 1, 1, 1))
@@ -126,15 +119,11 @@ def darcy_operator(
     return -(flux_x.diff(dim=1) + flux_y.diff(dim=2))
 
 
-def solve_darcy(
-    coefficient: Tensor,
-    source: Tensor,
-    parameters: DarcyParameters,
-) -> Tensor:
+def solve_darcy(coefficient: Tensor, source: Tensor, parameters: DarcyParameters) -> Tensor:
     """Pressure u with -div(a grad u) = f on the unit square, u = 0 on its edge; all fields `(B, nx, ny)`.
 
     Each sample is solved by one sparse factorisation, to rounding. It runs on the CPU;
-    the answer comes back on the device of the coefficient.
+    the result is on the device of the coefficient.
     """
     if not bool(((coefficient > 0) & coefficient.isfinite()).all()):
         raise ConfigError(
@@ -153,10 +142,7 @@ def _solve_one(
 ) -> npt.NDArray[np.float64]:
     """Factorise the symmetric five-point matrix of one sample and solve for its source."""
     cells = np.arange(source.size).reshape(source.shape)
-    pairs = [
-        (cells[:-1], cells[1:], across[1:-1]),
-        (cells[:, :-1], cells[:, 1:], along[:, 1:-1]),
-    ]
+    pairs = [(cells[:-1], cells[1:], across[1:-1]), (cells[:, :-1], cells[:, 1:], along[:, 1:-1])]
     diagonal = across[:-1] + across[1:] + along[:, :-1] + along[:, 1:]
     rows = [cells, *(left for left, _, _ in pairs), *(right for _, right, _ in pairs)]
     columns = [cells, *(right for _, right, _ in pairs), *(left for left, _, _ in pairs)]
@@ -164,7 +150,7 @@ def _solve_one(
     flat = [np.concatenate([part.ravel() for part in parts]) for parts in (values, rows, columns)]
     matrix = csc_array((flat[0], (flat[1], flat[2])), shape=(source.size, source.size))
     # The matrix is symmetric and diagonally dominant: no pivoting is needed, and the ordering that
-    # minimises fill of A + A^T is the quickest.
+    # minimises fill of A + A^T is the fastest.
     factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     solution: npt.NDArray[np.float64] = factors.solve(source.ravel())
     return solution
@@ -174,7 +160,7 @@ def solve(inputs: Tensor, times: Sequence[float], parameters: DarcyParameters) -
     """Pressure `(B, 1, nx, ny, 1)` of each medium: -div(a grad u) = f, u = 0 on the edge of the unit square.
 
     `inputs` `(B, nx, ny, 1)` is the coefficient a; a second channel, if there, is the source f(x), else
-    f = beta.
+    f = beta, which may be a tensor `(B,)`.
 
     >>> medium = torch.ones(1, 16, 16, 1, dtype=torch.float64)
     >>> pressure = solve(medium, (0.0,), DarcyParameters(beta=1.0))
@@ -185,12 +171,7 @@ def solve(inputs: Tensor, times: Sequence[float], parameters: DarcyParameters) -
     return solve_darcy(coefficient, source, parameters)[:, None, :, :, None]
 
 
-def residual(
-    values: Tensor,
-    inputs: Tensor | None,
-    times: Sequence[float],
-    parameters: DarcyParameters,
-) -> Tensor:
+def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: DarcyParameters) -> Tensor:
     """Root mean square of -div(a grad u) - f over that of f, `(B, 1)`; `inputs` `(B, 1, nx, ny, 1 or 2)`."""
     if inputs is None:
         raise ShapeError("the residual of darcy2d needs the coefficient as inputs (B, 1, nx, ny, 1), got None")
@@ -212,7 +193,7 @@ def _coefficient_and_source(inputs: Tensor, parameters: DarcyParameters) -> tupl
     coefficient = inputs[..., 0]
     if inputs.shape[-1] == 2:
         return coefficient, inputs[..., 1]
-    return coefficient, torch.full_like(coefficient, parameters.beta)
+    return coefficient, per_sample(parameters.beta, coefficient).expand_as(coefficient)
 
 
 EQUATION = Equation(
@@ -229,4 +210,5 @@ EQUATION = Equation(
     solve=solve,
     input_fields=(FieldSpec("coefficient", positive=True),),
     residual=residual,
+    batched_parameters=("beta",),
 )

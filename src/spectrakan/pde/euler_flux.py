@@ -63,7 +63,7 @@ def hllc_flux(left: Gas, right: Gas, gamma: float) -> Gas:
     """
     density_l, velocity_l, pressure_l = left
     density_r, velocity_r, pressure_r = right
-    # rsqrt, for sqrt is MKL's, which wakes its own threads for every short array.
+    # rsqrt: torch takes sqrt from MKL, which starts its own threads for every short array.
     sound = torch.minimum(density_l / pressure_l, density_r / pressure_r).mul_(1.0 / gamma).rsqrt_()
     speed_l = torch.minimum(velocity_l, velocity_r).sub_(sound)
     speed_r = torch.maximum(velocity_l, velocity_r).add_(sound)

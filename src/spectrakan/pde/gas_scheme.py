@@ -1,8 +1,8 @@
 """One step of viscous gas flow in one dimension: MUSCL-Hancock with HLLC between two halves of viscosity.
 
 Shape legend: states are conserved variables `(3, cells, samples)`, so that neighbours in space are whole
-rows in memory and a time step per sample broadcasts from the right. The three variables are worked on one by
-one: arrays then stay in cache, and below the size from which torch would split each small sum over threads.
+rows in memory and a time step per sample broadcasts from the right. The three variables are processed one by
+one: arrays then stay in cache, and below the size from which torch splits each small sum over threads.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from torch import Tensor
 
 from spectrakan.errors import SpectraKANError
 from spectrakan.numerics.finite_volume import mc_slope, pad_ghost_cells
-from spectrakan.numerics.tridiagonal import factor_ring, levels_needed, solve_ring
+from spectrakan.numerics.tridiagonal import RingFactors, factor_ring, levels_needed, solve_ring
 from spectrakan.pde.euler_flux import Gas, hllc_flux, sound_speed
 
 _SUBSTEPS = 4
-"""Steps of equal size between two looks at the fastest wave."""
-_FACE_SHARE = 0.1
-"""Density and pressure at a face never fall below this share of the cell's."""
+"""Steps of equal size between two measurements of the fastest wave."""
+_FACE_FRACTION = 0.1
+"""Density and pressure at a face never fall below this fraction of the cell's."""
 _COUPLING = 1e-11
-"""Links between velocities weaker than this are dropped from the solve; fluxes conserve all the same."""
+"""Couplings between velocities weaker than this are dropped from the solve; fluxes still conserve."""
+_STIFF = 0.5
+"""Largest dt mu / (2 rho dx^2) of the midpoint rule, which multiplies the shortest wave by -1/3 there."""
+_GAMMA = 1.0 - 0.5**0.5
+"""Diagonal of the L-stable two-stage Runge-Kutta method of second order."""
 _REPAIRS = 3
 _HALVINGS = 6
 
@@ -32,12 +36,13 @@ _HALVINGS = 6
 class GasScheme:
     """Second order in space and time, conservative, and positive in density and pressure.
 
-    `viscosity` is 4 eta / 3 + zeta: dynamic, or multiplied by the density of the face if `density_weighted`.
+    `viscosity` is 4 eta / 3 + zeta, one number or `(samples of the batch,)`: dynamic, or multiplied by the
+    density of the face if `density_weighted`.
     """
 
     cell_width: float
     gamma: float
-    viscosity: float
+    viscosity: float | Tensor
     density_weighted: bool
     boundary: Literal["periodic", "outflow"]
     courant: float
@@ -48,25 +53,28 @@ class GasScheme:
         fastest = sound_speed(density, pressure, self.gamma).add_(velocity.abs_()).amax(0)
         return _SUBSTEPS * self.courant * self.cell_width / fastest
 
-    def take_step(self, state: Tensor, step: Tensor) -> Tensor:
+    def take_step(self, state: Tensor, step: Tensor, members: Tensor) -> Tensor:
         """Strang splitting V(h/2) H(h) V(h) ... V(h) H(h) V(h/2) in `_SUBSTEPS` steps h, inner halves joined.
 
-        `step` `(samples,)` is the time of all of them together, for each sample its own.
+        `step` `(samples,)` is the time of all of them together, for each sample its own; `members` `(samples,)`
+        are the indices of the samples in the batch.
         """
         short = step / _SUBSTEPS
-        if self.viscosity > 0.0:
-            state = self.diffuse(state, 0.5 * short)
+        viscosity = self.viscosity[members] if isinstance(self.viscosity, Tensor) else self.viscosity
+        viscous = bool(torch.as_tensor(viscosity).any())
+        if viscous:
+            state = self.diffuse(state, 0.5 * short, viscosity)
         for index in range(_SUBSTEPS):
             state = self.transport(state, short)
-            if self.viscosity > 0.0:
-                state = self.diffuse(state, short if index + 1 < _SUBSTEPS else 0.5 * short)
+            if viscous:
+                state = self.diffuse(state, short if index + 1 < _SUBSTEPS else 0.5 * short, viscosity)
         return state
 
     def transport(self, state: Tensor, step: Tensor, halvings: int = 0) -> Tensor:
-        """The inviscid part; cells that would lose their positivity are done again at first order.
+        """The inviscid part; cells that would lose their positivity are repeated at first order.
 
         First-order HLLC is positive up to a Courant number of 1/2 in the speeds of its own waves. These may
-        pass those of the cells, by which the step was chosen: should a cell still fail, the step is halved.
+        exceed the speeds in the cells, which fix the step: if a cell still fails, the step is halved.
         """
         moved = self._transport(state, step, None)
         if _all_positive(moved):
@@ -80,8 +88,8 @@ class GasScheme:
                 return moved
         if halvings == _HALVINGS:
             raise SpectraKANError(
-                "density or pressure cannot be kept positive by first order and smaller steps; "
-                "check that the initial state is finite and positive"
+                "density or pressure do not stay positive at first order with steps 64 times shorter; "
+                "the gas is close to vacuum: use a finer grid or a less extreme initial state"
             )
         failed = (~_is_positive(moved).all(0)).nonzero().squeeze(1)
         half = 0.5 * step[failed]
@@ -112,7 +120,7 @@ class GasScheme:
             lower.append(middle.sub(slope, alpha=0.5))
             upper.append(middle.add_(slope, alpha=0.5))
         for index in (0, 2):
-            floor = centres[index] * _FACE_SHARE
+            floor = centres[index] * _FACE_FRACTION
             for faces in (lower, upper):
                 torch.maximum(faces[index], floor, out=faces[index])
         before = upper[0][:-1], upper[1][:-1], upper[2][:-1]
@@ -122,36 +130,84 @@ class GasScheme:
             torch.sub(flux[:-1], flux[1:], out=moved[index]).mul_(ratio).add_(state[index])
         return moved
 
-    def diffuse(self, state: Tensor, step: Tensor) -> Tensor:
-        """The viscous part: d/dt m = d/dx (mu dv/dx), d/dt E = d/dx (mu v dv/dx), density at rest.
+    def diffuse(self, state: Tensor, step: Tensor, viscosity: float | Tensor) -> Tensor:
+        """The viscous part: d/dt m = d/dx (mu dv/dx), d/dt E = d/dx (mu v dv/dx), density constant.
 
-        The implicit midpoint rule: (rho - dt/2 L) w = m for the velocity w half-way, then both fluxes from w.
-        Momentum and energy are conserved, and what kinetic energy loses arrives as heat
-        mu (dw/dx)^2 >= 0 in the two cells at a face, so that pressure never falls.
+        The implicit midpoint rule where it damps every wave well, else an L-stable method: over a stiff step the
+        midpoint rule turns short waves around instead of damping them.
         """
-        density, momentum, energy = state.unbind(0)
-        share = step * (0.5 * self.viscosity / self.cell_width**2)
-        if self.density_weighted:
-            coupling = (density + density.roll(-1, 0)).mul_(0.5 * share)
-        else:
-            coupling = share.expand_as(density)
-        closed = self.boundary == "periodic"
-        if not closed:
-            coupling = coupling.clone()
-            coupling[-1] = 0.0
+        weights = self._face_weights(state[0]).mul_(step * (viscosity / self.cell_width**2))
+        strength = 0.5 * weights.amax(0) / state[0].amin(0)
+        stiff = strength > _STIFF
+        if not bool(stiff.any()):
+            return self._midpoint(state, weights)
+        if bool(stiff.all()):
+            return self._damped(state, weights)
+        result = torch.empty_like(state)
+        for chosen, method in ((~stiff, self._midpoint), (stiff, self._damped)):
+            result[:, :, chosen] = method(state[:, :, chosen], weights[:, chosen])
+        return result
+
+    def _face_weights(self, density: Tensor) -> Tensor:
+        """What multiplies mu at the face after each cell: 1 or the density there; 0 at the end of an open line."""
+        weights = (density + density.roll(-1, 0)).mul_(0.5) if self.density_weighted else torch.ones_like(density)
+        if self.boundary != "periodic":
+            weights[-1] = 0.0
+        return weights
+
+    def _midpoint(self, state: Tensor, weights: Tensor) -> Tensor:
+        """(rho - dt/2 L) w = m for the velocity w half-way, then both fluxes from w.
+
+        Momentum and energy are conserved, and the lost kinetic energy becomes heat mu (dw/dx)^2 >= 0 in the two
+        cells at a face, so pressure never falls.
+        """
+        density, momentum, _ = state.unbind(0)
+        middle = solve_ring(self._factors(density, 0.5 * weights), momentum)
+        return _add_stress(state, _jump(middle).mul_(weights), middle)
+
+    def _damped(self, state: Tensor, weights: Tensor) -> Tensor:
+        """Two stages (rho - g dt L) w_1 = m, (rho - g dt L) w_2 = m + (1 - g) dt L w_1, g = 1 - 1/sqrt(2).
+
+        Second order, and a wave of any length is damped. Momentum and energy are conserved. Heat is positive in
+        total, not in each cell: a sample whose pressure would not stay positive takes implicit Euler steps,
+        (rho - dt L) w = m, for which it is.
+        """
+        density, momentum, _ = state.unbind(0)
+        factors = self._factors(density, _GAMMA * weights)
+        first = _jump(solve_ring(factors, momentum)).mul_((1.0 - _GAMMA) * weights)
+        second = solve_ring(factors, momentum + first - first.roll(1, 0))
+        stress = first.add_(_jump(second).mul_(_GAMMA * weights))
+        later = momentum + stress - stress.roll(1, 0)
+        result = _add_stress(state, stress, (momentum + later).div_(2.0 * density))
+        failed = (~_is_positive(result).all(0)).nonzero().squeeze(1)
+        if failed.numel():
+            part, links = state[:, :, failed], weights[:, failed]
+            velocity = solve_ring(self._factors(part[0], links), part[1])
+            result[:, :, failed] = _add_stress(part, _jump(velocity).mul_(links), velocity)
+        return result
+
+    def _factors(self, density: Tensor, coupling: Tensor) -> RingFactors:
+        """The matrix rho - L of a stage, eliminated as far as its couplings matter."""
         diagonal = (density + coupling).add_(coupling.roll(1, 0))
         strongest = float((coupling.amax(0) / density.amin(0)).max())
-        ratio = strongest / (1.0 + (2.0 if closed and not self.density_weighted else 1.0) * strongest)
-        factors = factor_ring(diagonal, coupling, num_levels=levels_needed(ratio, tolerance=_COUPLING))
-        middle = solve_ring(factors, momentum)
-        after = middle.roll(-1, 0)
-        stress = (after - middle).mul_(coupling).mul_(2.0)
-        work = after.add_(middle).mul_(0.5).mul_(stress)
-        result = torch.empty_like(state)
-        result[0] = density
-        torch.add(momentum, stress, out=result[1]).sub_(stress.roll(1, 0))
-        torch.add(energy, work, out=result[2]).sub_(work.roll(1, 0))
-        return result
+        even = self.boundary == "periodic" and not self.density_weighted
+        ratio = strongest / (1.0 + (2.0 if even else 1.0) * strongest)
+        return factor_ring(diagonal, coupling, num_levels=levels_needed(ratio, tolerance=_COUPLING))
+
+
+def _jump(velocity: Tensor) -> Tensor:
+    """Difference over the face after each cell."""
+    return velocity.roll(-1, 0).sub_(velocity)
+
+
+def _add_stress(state: Tensor, stress: Tensor, velocity: Tensor) -> Tensor:
+    """The state after the impulse `stress` at the face after each cell, which does work at the face's velocity."""
+    work = (velocity.roll(-1, 0) + velocity).mul_(0.5).mul_(stress)
+    result = torch.empty_like(state)
+    result[0] = state[0]
+    torch.add(state[1], stress, out=result[1]).sub_(stress.roll(1, 0))
+    torch.add(state[2], work, out=result[2]).sub_(work.roll(1, 0))
+    return result
 
 
 def _primitive(state: Tensor, gamma: float) -> Gas:
@@ -173,5 +229,5 @@ def _is_positive(state: Tensor) -> Tensor:
 
 
 def _all_positive(state: Tensor) -> bool:
-    """Whether density and pressure are positive everywhere; quicker than asking where."""
+    """Whether density and pressure are positive everywhere; faster than a map of where."""
     return float(state[0].amin()) > 0.0 and float(_internal_energy(state).amin()) > 0.0

@@ -13,28 +13,23 @@ from torch import Tensor
 from spectrakan.config import settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec, Grid
-from spectrakan.numerics.disk import disk_cover
-from spectrakan.numerics.sample_threads import for_each_part, samples_at_once
-from spectrakan.numerics.time_integration import advance_to_frames
-from spectrakan.pde.equation import Equation
-from spectrakan.pde.shallow_water_residual import conservation_defect
+from spectrakan.numerics.finite_volume import disk_cover
+from spectrakan.numerics.time_integration import advance_to_frames, for_each_part, samples_at_once
+from spectrakan.pde.equation import Equation, Positive, Range, check_ranges
 from spectrakan.pde.shallow_water_scheme import Basin, advance, wave_rate
-
-Positive = Annotated[float, Field(gt=0.0)]
-Range = tuple[float, float]
 
 BOUNDS = ((-2.5, 2.5), (-2.5, 2.5))
 
 
 @settings
 class ShallowWaterParameters:
-    """Gravity, the dams that are drawn, and the numerical choices."""
+    """Gravity, the dams that are drawn, and numerical settings."""
 
     gravity: Positive = 1.0
     """Gravitational acceleration g."""
     family: Literal["general", "pdebench"] = "general"
     """`general`: centre, radius and inner height drawn continuously, cell averages of the disk: no two
-    samples are alike. `pdebench`: a dam in the middle, height 2, its radius from NumPy's default generator
+    samples are equal. `pdebench`: a dam in the middle, height 2, its radius from NumPy's default generator
     seeded by the sample's number, cells in or out by their centre: 81 distinct states at 128², 24 at 64²."""
     centre: Range = (-0.5, 0.5)
     """Range of both coordinates of the dam's centre (general family)."""
@@ -47,13 +42,10 @@ class ShallowWaterParameters:
     boundary: Literal["outflow", "wall", "periodic"] = "outflow"
     """What the sides of the basin do."""
     courant: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
-    """Largest share of a cell that a wave may cross in a step, summed over both axes."""
+    """Largest fraction of a cell that a wave may cross in a step, summed over both axes."""
 
     def __post_init__(self) -> None:
-        for name in ("centre", "radius", "inner_height"):
-            low, high = getattr(self, name)
-            if not low <= high or (name != "centre" and low <= 0):
-                raise ConfigError(f"{name} must be a range (low, high) of possible values, got {(low, high)}")
+        check_ranges(self, ("centre", "radius", "inner_height"), positive=("radius", "inner_height"))
 
 
 def draw_dam(
@@ -91,11 +83,7 @@ def _centred_dams(num_samples: int, grid: Grid, parameters: ShallowWaterParamete
     return torch.where(distance <= radius[:, None, None], 2.0, 1.0).to(torch.float64)
 
 
-def solve(
-    initial: Tensor,
-    times: Sequence[float],
-    parameters: ShallowWaterParameters,
-) -> Tensor:
+def solve(initial: Tensor, times: Sequence[float], parameters: ShallowWaterParameters) -> Tensor:
     """Height and velocities at increasing `times` >= 0, from the state at time 0.
 
         h_t + (hu)_x + (hv)_y = 0
@@ -103,8 +91,8 @@ def solve(
         (hv)_t + (huv)_x + (hv² + g h²/2)_y = -g h b_y
 
     `initial` holds height, velocity_x, velocity_y and, where the ground is uneven, its level b as a fourth
-    channel. The ground must be under water everywhere. A sample's answer does not depend on its neighbours
-    in the batch.
+    channel. The ground must be under water everywhere; heights stay positive. A sample's solution does not depend
+    on the other samples of the batch.
 
     >>> start = draw_dam(1, (16, 16), ShallowWaterParameters(), torch.Generator().manual_seed(0))
     >>> later = solve(start, (0.0, 0.5), ShallowWaterParameters(boundary="wall"))
@@ -120,7 +108,7 @@ def solve(
         made = advance_to_frames(
             start[:, part],
             times,
-            lambda state, step: advance(state, step, basin),
+            lambda state, step, _: advance(state, step, basin),
             lambda state: parameters.courant / wave_rate(state, basin),
             axis=1,
             pool=samples,
@@ -153,19 +141,68 @@ def _conserved(initial: Tensor) -> Tensor:
 
 
 def residual(
-    values: Tensor,
-    inputs: Tensor | None,
-    times: Sequence[float],
-    parameters: ShallowWaterParameters,
+    values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: ShallowWaterParameters
 ) -> Tensor:
-    """Imbalance of the equations around each frame, `(B, T)`, from 0 (solved) to 1.
+    """Imbalance of the equations around each frame, `(B, T)`, from 0 (solved) to 1; differentiable in the values.
 
-    `inputs` `(B, 1, nx, ny, 1)` is the level of the ground, None where it is flat. Fronts that jump
-    within a cell are not resolved by differences: a true dam break scores about 0.1.
+    Over each interval r = q_t + F_x + G_y - S with trapezoid rule in time and central differences inside the
+    domain; the interval's defect is |r| / (|q_t| + |F_x + G_y| + |S|) in root mean square over cells and
+    equations, momenta divided by sqrt(g mean h): 0 where the terms cancel (or all vanish), at most 1.
+    A frame gets the mean of the intervals that it ends and starts.
+
+    `values` `(B, T, nx, ny, 3)`; `inputs` `(B, 1, nx, ny, 1)` is the level of the ground, None where it is flat.
+    Fronts that jump within a cell are not resolved by differences: a true dam break scores about 0.1.
     """
-    bottom = None if inputs is None else inputs[:, 0, ..., 0]
-    spacing = _basin(tuple(values.shape[2:4]), parameters).spacing
-    return conservation_defect(values, times, spacing, parameters.gravity, bottom)
+    if len(times) < 2:
+        raise ShapeError("the imbalance of a flow needs at least 2 frames, got 1")
+    gravity, spacing = parameters.gravity, _basin(tuple(values.shape[2:4]), parameters).spacing
+    height, velocity = values[..., 0], values[..., 1:]
+    conserved = torch.stack([height, height * velocity[..., 0], height * velocity[..., 1]], dim=-1)
+    terms = [_flux_divergence(conserved, velocity, spacing, gravity)]
+    if inputs is not None:
+        slope = _bed_slope(inputs[:, 0, ..., 0], spacing)[:, None]
+        terms.append(gravity * height[:, :, 1:-1, 1:-1, None] * slope)
+    terms = [(term[:, 1:] + term[:, :-1]) / 2 for term in terms]
+    steps = torch.tensor(times, dtype=values.dtype, device=values.device).diff()
+    terms.append(conserved[:, :, 1:-1, 1:-1].diff(dim=1) / steps[:, None, None, None])
+    mean_height = height.mean(dim=(1, 2, 3))
+    celerity = (gravity * mean_height).sqrt()
+    units = torch.stack([torch.ones_like(celerity), 1 / celerity, 1 / celerity], dim=-1)[:, None, None, None]
+    # Changes as small as rounding are not terms that fail to cancel.
+    rounding = 100 * torch.finfo(values.dtype).eps * mean_height[:, None] / steps
+    total = sum((_size(term * units) for term in terms), start=rounding)
+    defect = _size(sum(terms[1:], start=terms[0]) * units) / total
+    return torch.cat([defect[:, :1], (defect[:, 1:] + defect[:, :-1]) / 2, defect[:, -1:]], dim=1)
+
+
+def _flux_divergence(conserved: Tensor, velocity: Tensor, spacing: tuple[float, float], gravity: float) -> Tensor:
+    """F_x + G_y on the inner cells."""
+    pressure = 0.5 * gravity * conserved[..., :1] ** 2
+    total = torch.zeros((), dtype=conserved.dtype, device=conserved.device)
+    for axis in (0, 1):
+        push = torch.nn.functional.pad(pressure, (1 + axis, 1 - axis))
+        total = total + _central(conserved * velocity[..., axis : axis + 1] + push, axis + 2, spacing[axis])
+    return total
+
+
+def _bed_slope(bottom: Tensor, spacing: tuple[float, float]) -> Tensor:
+    """(0, b_x, b_y) on the inner cells, `(samples, nx - 2, ny - 2, 3)`."""
+    level = bottom[..., None]
+    along = [_central(level, axis + 1, spacing[axis])[..., 0] for axis in (0, 1)]
+    return torch.stack([torch.zeros_like(along[0]), *along], dim=-1)
+
+
+def _central(values: Tensor, axis: int, width: float) -> Tensor:
+    """Central difference along one space axis of `(..., nx, ny, C)`, on the inner cells of both."""
+    size = values.shape[axis]
+    slope = (values.narrow(axis, 2, size - 2) - values.narrow(axis, 0, size - 2)) / (2 * width)
+    other = values.ndim - 3 if axis == values.ndim - 2 else values.ndim - 2
+    return slope.narrow(other, 1, slope.shape[other] - 2)
+
+
+def _size(field: Tensor) -> Tensor:
+    """Root mean square over cells and equations, with a finite slope at zero."""
+    return (field.square().mean(dim=(2, 3, 4)) + torch.finfo(field.dtype).tiny).sqrt()
 
 
 EQUATION = Equation(

@@ -1,7 +1,7 @@
-"""One step of the shallow water equations over a bottom, second order, at rest where the water is at rest.
+"""One step of the shallow water equations over a bottom: second order, water at rest stays at rest, no dry cell.
 
 Shapes inside this file: a state is `(3, B, nx, ny)` with the water column h and the momenta hu and hv, or
-`(4, B, nx, ny)` with the level b of the ground after them, which stays as it is.
+`(4, B, nx, ny)` with the level b of the ground after them, which does not change.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from spectrakan.errors import SpectraKANError
 from spectrakan.numerics.finite_volume import GhostBoundary, mc_slope, pad_ghost_cells
 
 Sides = tuple[Tensor, Tensor]
 
 DRY = 1e-12
-"""Least height of a reconstructed column; the scheme is for wet ground and only survives near-dry faces."""
+"""Least height of a reconstructed column at a face; cells stay above 0."""
+_HALVINGS = 6
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Basin:
 
 
 def wave_rate(state: Tensor, basin: Basin) -> Tensor:
-    """Cells that the quickest wave of each sample crosses per time, summed over the axes."""
+    """Cells that the fastest wave of each sample crosses per time, summed over the axes."""
     height = state[0]
     celerity = (basin.gravity * height).sqrt_()
     rate = torch.zeros((), dtype=height.dtype, device=height.device)
@@ -40,9 +42,69 @@ def wave_rate(state: Tensor, basin: Basin) -> Tensor:
 
 
 def advance(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
-    """The state after one time step of each sample (a step of 0 leaves it as it is).
+    """The state after one time step of each sample (a step of 0 changes nothing), with heights above 0.
 
-    MUSCL-Hancock: limited slopes of surface h + b and velocities, half a step of
+    A sample in which the second-order step would empty a cell, as it may in thin water, takes first-order steps
+    with hydrostatic reconstruction instead, of at most half the length: these keep heights positive.
+    """
+    later = _second_order(state, step, basin)
+    if float(later[0].amin()) > 0.0:
+        return later
+    dry = (~(later[0] > 0.0).flatten(1).all(1)).nonzero().squeeze(1)
+    later[:, dry] = _positive_steps(state[:, dry], step[dry], basin)
+    return later
+
+
+def _positive_steps(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
+    """The same time in 2, 4, 8, ... first-order steps, until no cell is emptied."""
+    for halvings in range(1, _HALVINGS + 1):
+        later, short = state, step / 2**halvings
+        for _ in range(2**halvings):
+            later = _first_order(later, short, basin)
+            if not float(later[0].amin()) > 0.0:
+                break
+        else:
+            return later
+    raise SpectraKANError(
+        "the water is too thin for the scheme: a cell runs dry even at first order with steps 64 times shorter; "
+        "use deeper water, smoother ground or a finer grid"
+    )
+
+
+def _first_order(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
+    """Constant cells with hydrostatic reconstruction (Audusse et al. 2004): positive and at rest where it is.
+
+    At a face the ground is the higher of both sides, b* = max(b_l, b_r), and the columns are
+    h* = max(0, h + b - b*); a cell gets the flux between them plus g (h^2 - h*^2) / 2 of its own side.
+    """
+    later = state.clone()
+    bottom = state[3] if len(state) == 4 else torch.zeros_like(state[0])
+    for axis in (0, 1):
+        fields = [
+            pad_ghost_cells(field, axis + 1, basin.boundary, odd=index == axis + 1)
+            for index, field in enumerate((state[0], state[1] / state[0], state[2] / state[0], bottom))
+        ]
+        padded = torch.stack(fields)
+        faces = padded.shape[axis + 2] - 1
+        left, right = padded.narrow(axis + 2, 0, faces), padded.narrow(axis + 2, 1, faces)
+        ground = torch.maximum(left[3], right[3])
+        sides = []
+        for side in (left, right):
+            column = (side[0] + side[3] - ground).clamp_min(DRY)
+            sides.append(torch.stack([column, side[1], side[2]]))
+        flux = _face_flux(sides[0], sides[1], axis, basin.gravity)
+        to_left, to_right = flux, flux.clone()
+        for given, side, column in ((to_left, left, sides[0][0]), (to_right, right, sides[1][0])):
+            given[axis + 1] += 0.5 * basin.gravity * (side[0].square() - column.square())
+        rate = to_left.narrow(axis + 2, 1, faces - 1) - to_right.narrow(axis + 2, 0, faces - 1)
+        later[:3].addcmul_(rate, (step / basin.spacing[axis])[:, None, None], value=-1.0)
+    return later
+
+
+def _second_order(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
+    """One MUSCL-Hancock step.
+
+    Limited slopes of surface h + b and velocities, half a step of
 
         h_t + u h_x + h u_x + v h_y + h v_y = 0,    u_t + u u_x + v u_y + g (h + b)_x = 0,    v_t likewise
 
@@ -91,13 +153,7 @@ def _face_mean(values: Tensor, axis: int) -> Tensor:
     return (values.narrow(axis, 0, size - 1) + values.narrow(axis, 1, size - 1)).mul_(0.5)
 
 
-def _half_step(
-    primitive: Tensor,
-    slopes: Sides,
-    bed: Sides | None,
-    step: Tensor,
-    basin: Basin,
-) -> Tensor:
+def _half_step(primitive: Tensor, slopes: Sides, bed: Sides | None, step: Tensor, basin: Basin) -> Tensor:
     """Surface and velocities half a time step later, from the slopes inside each cell."""
     moved = primitive.clone()
     for axis in (0, 1):
@@ -149,7 +205,7 @@ def _face_flux(left: Tensor, right: Tensor, axis: int, gravity: float) -> Tensor
     """
     normal, transverse = 1 + axis, 2 - axis
     h_l, u_l, h_r, u_r = left[0], left[normal], right[0], right[normal]
-    # Memory is used again under a new name as soon as it is free: fresh pages cost as much as the arithmetic.
+    # Memory is reused under a new name as soon as it is free: new pages cost as much as the arithmetic.
     root_l, root_r = h_l.sqrt(), h_r.sqrt()
     total = root_l + root_r
     mean = (root_l * u_l).addcmul_(root_r, u_r).div_(total)

@@ -1,8 +1,8 @@
 """Tables, figures and pages, drawn from records and arrays handed in."""
 
-from spectrakan.report.elements import DataTable, Entry, Origin, Paragraph, Picture
 from spectrakan.report.export import export_table, to_csv, to_latex, to_markdown, to_rich
-from spectrakan.report.page import Section, page
+from spectrakan.report.page import DataTable, Entry, Origin, Paragraph, Picture, Section, page
+from spectrakan.report.runs_page import RunReport, runs_page, scores_table
 from spectrakan.report.table import Column, Row, Score, Table
 
 __all__ = [
@@ -13,11 +13,14 @@ __all__ = [
     "Paragraph",
     "Picture",
     "Row",
+    "RunReport",
     "Score",
     "Section",
     "Table",
     "export_table",
     "page",
+    "runs_page",
+    "scores_table",
     "to_csv",
     "to_latex",
     "to_markdown",

@@ -4,79 +4,67 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import rich.table
 from rich.markup import escape
 
 from spectrakan.errors import ConfigError, nearest
-from spectrakan.report.table import Mark, Score, Table, score_text
+from spectrakan.report.table import Mark, Table, score_text
 from spectrakan.storage import write_text_atomically
+
+Signs = dict[Mark, tuple[str, str]]
+"""What stands before and after a number with a mark."""
+STARS: Signs = {"best": ("**", "**"), "second": ("*", "*"), "": ("", "")}
+TEX: Signs = {"best": (r"\textbf{", "}"), "second": (r"\underline{", "}"), "": ("", "")}
+RICH: Signs = {"best": ("[bold]", "[/bold]"), "second": ("[underline]", "[/underline]"), "": ("", "")}
 
 
 def to_markdown(table: Table) -> str:
     """A table of Markdown: the best in bold, the second best in italics, the paper's values in brackets."""
-    head = [table.corner, *(column.title for column in table.columns)]
-    lines = [_piped(head), _piped(["---", *("---:" for _ in table.columns)])]
-    for place, row in enumerate(table.rows):
-        cells = [_starred(score_text(cell), table.mark(place, index)) for index, cell in enumerate(row.cells)]
-        lines.append(_piped([row.label, *cells]))
-    notes = "".join(f"\n{note}\n" for note in table.notes)
-    return "\n".join(lines) + "\n" + notes
+    head, *rows = _texts(table, STARS, lambda text: text.replace("|", r"\|"))
+    rule = ["---", *("---:" for _ in table.columns)]
+    lines = [f"| {' | '.join(cells)} |\n" for cells in (head, rule, *rows)]
+    return "".join(lines) + "".join(f"\n{note}\n" for note in table.notes)
 
 
 def to_latex(table: Table) -> str:
     """A `tabular` of LaTeX (package booktabs): the best in bold, the second best underlined."""
-    head = [table.corner, *(column.title for column in table.columns)]
-    lines = [
-        rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
-        r"\toprule",
-        " & ".join(_tex(text) for text in head) + r" \\",
-        r"\midrule",
-    ]
-    for place, row in enumerate(table.rows):
-        cells = [_tex_marked(_tex(score_text(cell)), table.mark(place, i)) for i, cell in enumerate(row.cells)]
-        lines.append(" & ".join([_tex(row.label), *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+    head, *rows = (" & ".join(cells) + r" \\" for cells in _texts(table, TEX, _tex))
+    begin = rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}"
+    lines = [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
 
 
 def to_csv(table: Table) -> str:
     """Comma-separated values at full precision; spread, paper's value and mark have columns of their own."""
-    spreads, papers = (_columns_with(table, name) for name in ("spread", "paper"))
-    head = [table.corner]
+    columns: list[tuple[str, list[Any]]] = [(table.corner, [row.label for row in table.rows])]
     for index, column in enumerate(table.columns):
-        head.append(column.title)
-        head += [f"{column.title} spread"] * (index in spreads) + [f"{column.title} paper"] * (index in papers)
-        head += [f"{column.title} mark"] * (column.better != "neither")
+        cells = [row.cells[index] for row in table.rows]
+        columns.append((column.title, [cell if isinstance(cell, str) else cell.value for cell in cells]))
+        for name in ("spread", "paper"):
+            found = [getattr(cell, name, None) for cell in cells]
+            if any(value is not None for value in found):
+                columns.append((f"{column.title} {name}", found))
+        if column.better != "neither":
+            columns.append((f"{column.title} mark", [table.mark(row, index) for row in range(len(cells))]))
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(head)
-    for place, row in enumerate(table.rows):
-        line: list[str | float | None] = [row.label]
-        for index, cell in enumerate(row.cells):
-            value, spread, paper = (
-                (cell, None, None) if isinstance(cell, str) else (cell.value, cell.spread, cell.paper)
-            )
-            line.append(value)
-            line += [spread] * (index in spreads) + [paper] * (index in papers)
-            line += [table.mark(place, index)] * (table.columns[index].better != "neither")
-        writer.writerow(line)
+    writer.writerow(title for title, _ in columns)
+    writer.writerows(zip(*(values for _, values in columns), strict=True))
     return buffer.getvalue()
 
 
 def to_rich(table: Table) -> rich.table.Table:
     """For a terminal: the best in bold, the second best underlined."""
-    shown = rich.table.Table(table.corner, box=None, pad_edge=False)
-    for column in table.columns:
-        shown.add_column(column.title, justify="right")
-    styles: dict[Mark, str] = {"best": "bold", "second": "underline"}
-    for place, row in enumerate(table.rows):
-        cells = []
-        for index, cell in enumerate(row.cells):
-            text, style = escape(score_text(cell)), styles.get(table.mark(place, index))
-            cells.append(f"[{style}]{text}[/{style}]" if style else text)
-        shown.add_row(escape(row.label), *cells)
+    (corner, *titles), *rows = _texts(table, RICH, escape)
+    shown = rich.table.Table(corner, box=None, pad_edge=False)
+    for title in titles:
+        shown.add_column(title, justify="right")
+    for cells in rows:
+        shown.add_row(*cells)
     return shown
 
 
@@ -84,7 +72,7 @@ EXPORTS: dict[str, Callable[[Table], str]] = {".md": to_markdown, ".tex": to_lat
 
 
 def export_table(table: Table, path: Path) -> None:
-    """Write a table in the format that the ending of the file asks for."""
+    """Write a table in the format of the file's ending."""
     if path.suffix not in EXPORTS:
         raise ConfigError(
             f"cannot export to '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, EXPORTS)}; "
@@ -93,30 +81,16 @@ def export_table(table: Table, path: Path) -> None:
     write_text_atomically(path, EXPORTS[path.suffix](table))
 
 
-def _columns_with(table: Table, fact: str) -> set[int]:
-    return {
-        index
-        for row in table.rows
-        for index, cell in enumerate(row.cells)
-        if isinstance(cell, Score) and getattr(cell, fact) is not None
-    }
-
-
-def _piped(cells: list[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _starred(text: str, mark: Mark) -> str:
-    """Only the number is marked, not the paper's beside it."""
-    stars = {"best": "**", "second": "*"}.get(mark, "")
-    first, bracket, rest = text.partition(" (")
-    return f"{stars}{first}{stars}{bracket}{rest}"
-
-
-def _tex_marked(text: str, mark: Mark) -> str:
-    command = {"best": r"\textbf", "second": r"\underline"}.get(mark)
-    first, bracket, rest = text.partition(" (")
-    return f"{command}{{{first}}}{bracket}{rest}" if command else text
+def _texts(table: Table, signs: Signs, clean: Callable[[str], str]) -> Iterator[list[str]]:
+    """The texts of the head and of all rows; of a score only the number is marked, not the paper's beside it."""
+    yield [clean(title) for title in table.head]
+    for number, row in enumerate(table.rows):
+        cells = [clean(row.label)]
+        for index, cell in enumerate(row.cells):
+            value, bracket, paper = clean(score_text(cell)).partition(" (")
+            before, after = signs[table.mark(number, index)]
+            cells.append(f"{before}{value}{after}{bracket}{paper}")
+        yield cells
 
 
 def _tex(text: str) -> str:

@@ -1,26 +1,92 @@
-"""One HTML page that needs nothing else: style, script, tables and pictures are inside the file."""
+"""One self-contained HTML page of paragraphs, lists, tables, pictures and folded details, in sections."""
 
 from __future__ import annotations
 
+import base64
 import re
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
 from spectrakan.errors import ConfigError
-from spectrakan.report.elements import Element, as_html
+
+LARGE_PIXELS = 1100
+"""Pictures wider than this are not shrunk to the width of a phone, where they would be too small to read."""
+PIXEL_RATIO = 1.5
+"""Pixels of a picture for each of the page, so that it is sharp on fine screens."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Running text; a `note` is highlighted. Here and in lists `**words**` are strong, words in backticks code."""
+
+    text: str
+    note: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Sentences below each other."""
+
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG picture, its caption, and a text for readers who cannot see it."""
+
+    png: bytes
+    caption: str
+    alt: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.alt or self.caption).strip():
+            raise ConfigError("a picture needs a caption or an alternative text")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell of a table: its text, the number it is sorted by, and `best`, `second`, `missing` or `words`."""
+
+    text: str
+    value: float | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """A table: names of columns, rows of as many entries, and what it shows. It can be sorted in a browser."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        if wrong := [row for row in self.rows if len(row) != len(self.head)]:
+            raise ConfigError(f"a row needs {len(self.head)} entries, one a column, got {len(wrong[0])}")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Details such as provenance, folded: pairs of a name and a text; `codes` are commands for the terminal."""
+
+    summary: str
+    entries: Sequence[tuple[str, str]]
+    codes: Sequence[str] = ()
+
+
+Element = Paragraph | Listing | Picture | DataTable | Origin
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page under its own title; a `short` one stands in the navigation."""
+    """A part of a page under its own title; the navigation shows `short` if given."""
 
     title: str
     elements: Sequence[Element]
     short: str = ""
-    level: int = 2
-    """2 for a chapter, 3 for a part of one; only chapters are in the navigation."""
 
     @property
     def anchor(self) -> str:
@@ -29,7 +95,7 @@ class Section:
         >>> Section("Main table: RMSE", []).anchor
         'main-table-rmse'
         """
-        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-") or "section"
 
 
 def page(title: str, lead: Sequence[Element], sections: Sequence[Section], footer: str = "") -> str:
@@ -40,34 +106,82 @@ def page(title: str, lead: Sequence[Element], sections: Sequence[Section], foote
     """
     anchors = [section.anchor for section in sections]
     if twice := {anchor for anchor in anchors if anchors.count(anchor) > 1}:
-        raise ConfigError(f"sections need titles of their own, these come twice: {', '.join(sorted(twice))}")
-    chapters = [section for section in sections if section.level == 2]
-    links = "".join(
-        f'<li><a href="#{section.anchor}">{escape(section.short or section.title)}</a></li>' for section in chapters
+        raise ConfigError(f"sections need distinct titles, these come twice: {', '.join(sorted(twice))}")
+    script, style = (
+        (files("spectrakan.report") / f"page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css")
     )
-    navigation = f'<nav aria-label="Sections"><ul>{links}</ul></nav>' if len(chapters) > 1 else ""
+    links, parts = "", ""
+    for section in sections:
+        content = "".join(map(as_html, section.elements))
+        links += f'<li><a href="#{section.anchor}">{escape(section.short or section.title)}</a></li>'
+        parts += f'<section id="{section.anchor}"><h2>{escape(section.title)}</h2>{content}</section>'
+    navigation = f'<nav aria-label="Sections"><ul>{links}</ul></nav>' if len(sections) > 1 else ""
+    end = f"<footer><p>{escape(footer)}</p></footer>" if footer else ""
     body = (
         f'<a class="skip" href="#content">Skip to the content</a>'
-        f"<header><h1>{escape(title)}</h1>{_html(lead)}</header>{navigation}"
-        f'<main id="content">{"".join(_section(section) for section in sections)}</main>'
-        f"{f'<footer><p>{escape(footer)}</p></footer>' if footer else ''}"
-        f"<script>{_resource('page.js')}</script>"
+        f"<header><h1>{escape(title)}</h1>{''.join(map(as_html, lead))}</header>{navigation}"
+        f'<main id="content">{parts}</main>{end}<script>{script}</script>'
     )
     head = (
         f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_resource('page.css')}</style>"
+        f"<title>{escape(title)}</title><style>{style}</style>"
     )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
-def _section(section: Section) -> str:
-    heading = f"<h{section.level}>{escape(section.title)}</h{section.level}>"
-    return f'<section id="{section.anchor}">{heading}{_html(section.elements)}</section>'
+def as_html(element: Element) -> str:
+    """An element as HTML, with all words escaped.
+
+    >>> as_html(Paragraph("a < b"))
+    '<p>a &lt; b</p>'
+    """
+    match element:
+        case Paragraph():
+            kind = ' class="note"' if element.note else ""
+            return f"<p{kind}>{_inline(element.text)}</p>"
+        case Listing():
+            return f"<ul>{''.join(f'<li>{_inline(item)}</li>' for item in element.items)}</ul>"
+        case Picture():
+            return _picture(element)
+        case DataTable():
+            return _table(element)
+        case Origin():
+            pairs = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in element.entries)
+            codes = "".join(f"<p><code>{escape(code)}</code></p>" for code in element.codes)
+            return f"<details><summary>{escape(element.summary)}</summary>{codes}<dl>{pairs}</dl></details>"
 
 
-def _html(elements: Sequence[Element]) -> str:
-    return "".join(as_html(element) for element in elements)
+def _inline(text: str) -> str:
+    strong = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", strong)
 
 
-def _resource(name: str) -> str:
-    return files("spectrakan.report").joinpath(name).read_text(encoding="utf-8")
+def _picture(picture: Picture) -> str:
+    if picture.png[:8] != b"\x89PNG\r\n\x1a\n" or len(picture.png) < 24:
+        raise ConfigError("a page holds PNG pictures; this one does not begin as one")
+    width, height = struct.unpack(">II", picture.png[16:24])
+    kind = ' class="large"' if width > LARGE_PIXELS else ""
+    size = f'width="{round(width / PIXEL_RATIO)}" height="{round(height / PIXEL_RATIO)}"'
+    source = base64.b64encode(picture.png).decode()
+    alt = escape(picture.alt or picture.caption)
+    image = f'<img{kind} {size} alt="{alt}" src="data:image/png;base64,{source}">'
+    # Wider than a phone, so it must be reachable by keyboard to be scrolled.
+    plate = f'<div class="plate" tabindex="0" role="group" aria-label="{alt}">{image}</div>'
+    return f"<figure>{plate}<figcaption>{escape(picture.caption)}</figcaption></figure>"
+
+
+def _table(table: DataTable) -> str:
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.head)
+    # The first entry names the row.
+    rows = "".join(f"<tr>{''.join(_entry(entry, not at) for at, entry in enumerate(row))}</tr>" for row in table.rows)
+    drawn = f'<table class="sortable">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    label = escape(table.caption or "table")
+    return f'<div class="wide" tabindex="0" role="group" aria-label="{label}">{drawn}</div>'
+
+
+def _entry(entry: Entry, names_row: bool) -> str:
+    tag, scope = ("th", ' scope="row"') if names_row else ("td", "")
+    kind = f' class="{escape(entry.kind)}"' if entry.kind else ""
+    value = "" if entry.value is None else f' data-value="{float(entry.value)!r}"'
+    return f"<{tag}{scope}{kind}{value}>{escape(entry.text)}</{tag}>"

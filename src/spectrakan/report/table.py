@@ -1,4 +1,4 @@
-"""A table of scores: numbers with their spread and the paper's value beside them, the best and second best marked."""
+"""A table of scores: numbers with spread and the paper's value, the best and second best marked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spectrakan.errors import ShapeError
+from spectrakan.report.page import DataTable, Element, Entry, Listing, Paragraph
 
 Mark = Literal["best", "second", ""]
 Better = Literal["smaller", "larger", "neither"]
@@ -24,13 +25,13 @@ class Score:
 
     @property
     def known(self) -> bool:
-        """Whether it can be compared."""
+        """Whether it is a finite number."""
         return self.value is not None and math.isfinite(self.value)
 
 
 @dataclass(frozen=True)
 class Column:
-    """What stands below a title, and which of its numbers wins."""
+    """The title of a column, and which of its numbers is best."""
 
     title: str
     better: Better = "smaller"
@@ -38,16 +39,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """One line: a name, and a score or a text for each column; an unranked line competes with none."""
+    """One row: a name, and a score or a text for each column; an unranked row gets no mark."""
 
     label: str
     cells: tuple[Score | str, ...]
     ranked: bool = True
 
+    def value(self, column: int) -> float:
+        """The number that is ranked; NaN where there is none."""
+        cell = self.cells[column]
+        return cell.value if self.ranked and isinstance(cell, Score) and cell.value is not None else math.nan
+
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of equal length below their columns, with remarks underneath.
+    """Rows of equal length below their columns, with notes underneath.
 
     >>> rows = (Row("fno", (Score(2.0),)), Row("ours", (Score(1.0),)))
     >>> Table("errors", (Column("rmse"),), rows).mark(1, 0)
@@ -68,40 +74,74 @@ class Table:
                     f"{len(self.columns)} columns"
                 )
 
+    @property
+    def head(self) -> list[str]:
+        """The names of all columns, that of the rows first."""
+        return [self.corner, *(column.title for column in self.columns)]
+
     def mark(self, row: int, column: int) -> Mark:
         """Whether a score is the best or the second best value of its column; equal values share a mark."""
-        better = self.columns[column].better
-        cell = self.rows[row].cells[column]
-        if better == "neither" or not self.rows[row].ranked or isinstance(cell, str) or not cell.known:
-            return ""
-        values = sorted({self._value(other, column) for other in range(len(self.rows))} - {math.inf})
-        place = values.index(self._value(row, column))
-        return "best" if place == 0 else "second" if place == 1 else ""
-
-    def _value(self, row: int, column: int) -> float:
-        """Smaller is better; infinity does not compete."""
-        cell = self.rows[row].cells[column]
-        if isinstance(cell, str) or cell.value is None or not cell.known or not self.rows[row].ranked:
-            return math.inf
-        return cell.value if self.columns[column].better == "smaller" else -cell.value
+        sign = {"smaller": 1.0, "larger": -1.0, "neither": math.nan}[self.columns[column].better]
+        values = [sign * each.value(column) for each in self.rows]
+        ranked = sorted({value for value in values if math.isfinite(value)})
+        marks: dict[float, Mark] = dict(zip(ranked, ("best", "second"), strict=False))
+        return marks.get(values[row], "")
 
 
 def number(value: float | None) -> str:
-    """A number in four digits, a dash where there is none.
+    """A number in four digits, a whole number in all of its digits, a dash where there is none.
 
-    >>> number(0.012345), number(123456.0), number(None)
-    ('0.01235', '1.235e+05', '–')
+    >>> number(0.012345), number(123456.0), number(123456), number(None)
+    ('0.01235', '1.235e+05', '123456', '–')
     """
     if value is None or math.isnan(value):
         return "–"
+    if isinstance(value, int):
+        return str(value)
     return f"{value:.4g}" if math.isfinite(value) else "∞"
 
 
-def score_text(score: Score | str, plus_minus: str = "±") -> str:
+def score_text(score: Score | str) -> str:
     """A score with its spread and the paper's value in brackets."""
     if isinstance(score, str):
         return score
     text = number(score.value)
     if score.spread is not None and score.known:
-        text += f" {plus_minus} {score.spread:.1g}"
+        text += f" ± {score.spread:.1g}"
     return text if score.paper is None else f"{text} ({number(score.paper)})"
+
+
+def table_elements(table: Table) -> list[Element]:
+    """The table under its title, then its notes; lines that begin with a dash become a list."""
+    rows = [
+        [
+            Entry(row.label),
+            *(_entry(cell, table.mark(number, index), row.ranked) for index, cell in enumerate(row.cells)),
+        ]
+        for number, row in enumerate(table.rows)
+    ]
+    return [DataTable(table.head, rows, table.title), *text_elements("\n".join(table.notes))]
+
+
+def text_elements(text: str) -> list[Element]:
+    """Paragraphs and lists from lines; the lines of a list begin with a dash.
+
+    >>> text_elements("note\\n- one\\n- two")
+    [Paragraph(text='note', note=False), Listing(items=('one', 'two'))]
+    """
+    made: list[Element] = []
+    for line in filter(None, (line.strip() for line in text.splitlines())):
+        if not line.startswith("- "):
+            made.append(Paragraph(line))
+        elif made and isinstance(made[-1], Listing):
+            made[-1] = Listing((*made[-1].items, line[2:]))
+        else:
+            made.append(Listing((line[2:],)))
+    return made
+
+
+def _entry(cell: Score | str, mark: str, ranked: bool) -> Entry:
+    """Unranked rows have no value to be sorted by, and stay at the end."""
+    if isinstance(cell, str):
+        return Entry(cell)
+    return Entry(score_text(cell), cell.value if ranked else None, mark if cell.value is not None else "missing")

@@ -3,31 +3,56 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any, TextIO
 
+from spectrakan.errors import RunError
 from spectrakan.storage import write_text_atomically
 
 
 class RunLog:
-    """Append lines to a log; a killed process leaves at most one unfinished line, which readers skip."""
+    """Append lines to a log; a killed process leaves at most one unfinished line, which readers skip.
+
+    A checkpoint holds what `mark` returns. On resume `cut_log` removes the lines after it: they are written again,
+    so that the log of a run is the same however often it was killed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.lines = len(read_log(path))
         self._file: TextIO = path.open("a", encoding="utf-8")
 
-    def write(self, event: str, *, epoch: int, step: int, **facts: Any) -> None:
-        """Add one line; a NaN or infinity among the facts becomes text, for JSON has none."""
-        plain = {name: _plain(value) for name, value in facts.items()}
+    def write(self, event: str, *, epoch: int, step: int, **values: Any) -> None:
+        """Add one line; a NaN or infinity, which JSON lacks, becomes text."""
+        self._require_present()
+        plain = {name: _plain(value) for name, value in values.items()}
         self._file.write(json.dumps({"event": event, "epoch": epoch, "step": step, **plain}) + "\n")
         self._file.flush()
+        self.lines += 1
+
+    def mark(self) -> int:
+        """Number of lines, all of them safely on disk; call it before a checkpoint is written."""
+        self._require_present()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self.lines
 
     def close(self) -> None:
         """Put the log safely on disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+
+    def _require_present(self) -> None:
+        """Refuse to write into a file that has lost its name: nobody would find the lines."""
+        try:
+            present = os.path.samestat(self.path.stat(), os.fstat(self._file.fileno()))
+        except OSError:
+            present = False
+        if not present:
+            raise RunError(f"'{self.path.parent}' was deleted or moved while the run was writing to it")
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -38,25 +63,17 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(line, dict) and {"event", "epoch", "step"} <= line.keys():
             lines.append(line)
     return lines
 
 
-def rewind_log(path: Path, step: int, epoch: int) -> None:
-    """Drop what a killed run had logged after the checkpoint at `step` of `epoch` from which it now goes on."""
-
-    def happened(line: dict[str, Any]) -> bool:
-        ended = line["event"] == "epoch" and line["epoch"] >= epoch
-        return line["step"] <= step and not ended
-
-    kept = [line for line in read_log(path) if happened(line)]
-    write_text_atomically(path, "".join(json.dumps(line) + "\n" for line in kept))
+def cut_log(path: Path, lines: int) -> None:
+    """Keep the first `lines` complete lines, as a checkpoint counted them."""
+    write_text_atomically(path, "".join(json.dumps(line) + "\n" for line in read_log(path)[:lines]))
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
-        return str(value)
-    return value
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -11,46 +12,50 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.fields import Array, Trajectories
+from spectrakan.fields import Trajectories
 
 PACKAGES = ("spectrakan", "torch", "numpy", "scipy", "h5py")
 BLOCK_VALUES = 2**22
 
 
-def provenance(**facts: Any) -> dict[str, Any]:
-    """What must be known beside settings to repeat a run, with further `facts` put in."""
+def provenance(**entries: Any) -> dict[str, Any]:
+    """What is needed beside settings to repeat a run, with further `entries`."""
     return {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "system": f"{platform.system()} {platform.machine()}",
         "commit": _commit(),
-        **facts,
+        **entries,
     }
 
 
 def data_digest(trajectories: Trajectories) -> str:
-    """SHA-256 over everything that a model can see of a data set: fields, grid, times and parameters.
+    """SHA-256 over names, units, constants, grid, times, parameters and every number, a few samples at a time.
 
-    It depends on the numbers, not on the file that held them.
+    The same set has the same digest in memory and in a file, in every byte order; another type of number makes it
+    another set.
     """
-    digest = hashlib.sha256()
-    names = [spec.name for spec in (*trajectories.input_fields, *trajectories.fields)]
-    digest.update(repr((names, trajectories.values.shape, trajectories.param_names)).encode())
-    small = [trajectories.times, *(axis.numpy() for axis in trajectories.grid.edges)]
-    if trajectories.params is not None:
-        small.append(trajectories.params)
-    for numbers in small:
+    grid = trajectories.grid
+    names = {
+        "problem": trajectories.name,
+        "fields": [[spec.name, spec.unit, spec.positive] for spec in trajectories.fields],
+        "input_fields": [[spec.name, spec.unit, spec.positive] for spec in trajectories.input_fields],
+        "param_names": list(trajectories.param_names),
+        "constants": dict(trajectories.constants),
+        "boundary": list(grid.boundary),
+    }
+    digest = hashlib.sha256(json.dumps(names, sort_keys=True).encode())
+    small = [trajectories.times, *(axis.numpy() for axis in (*grid.coordinates, *grid.edges, *grid.weights))]
+    for numbers in small if trajectories.params is None else [*small, trajectories.params]:
         digest.update(np.ascontiguousarray(numbers, dtype="<f8").data)
-    for array in (trajectories.inputs, trajectories.values):
-        if array is not None:
-            _add(digest, array)
+    for array in (trajectories.values, trajectories.inputs):
+        if array is None:
+            continue
+        kind = np.dtype(array.dtype).newbyteorder("<")
+        digest.update(f"{kind.name} {tuple(array.shape)}".encode())
+        step = max(1, BLOCK_VALUES // max(1, int(np.prod(array.shape[1:]))))
+        for first in range(0, array.shape[0], step):
+            digest.update(np.ascontiguousarray(array[first : first + step], dtype=kind).data)
     return digest.hexdigest()
-
-
-def _add(digest: Any, array: Array) -> None:
-    kind = np.dtype(array.dtype).newbyteorder("<")
-    step = max(1, BLOCK_VALUES // max(1, int(np.prod(array.shape[1:]))))
-    for first in range(0, array.shape[0], step):
-        digest.update(np.ascontiguousarray(array[first : first + step], dtype=kind).data)
 
 
 def _version(package: str) -> str:
@@ -62,16 +67,14 @@ def _version(package: str) -> str:
 
 def _commit() -> str | None:
     """The commit of the package's own checkout, with a mark if files differ from it; None if installed."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve()
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        return subprocess.run(command, cwd=here.parent, capture_output=True, text=True, timeout=5, check=True).stdout
+
     try:
-        told = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=here, capture_output=True, text=True, timeout=5, check=True,
-        )  # fmt: skip
-        inside = subprocess.run(
-            ["git", "ls-files", "--error-unmatch", Path(__file__).name],
-            cwd=here, capture_output=True, timeout=5, check=False,
-        )  # fmt: skip
+        git("ls-files", "--error-unmatch", here.name)
+        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.stdout.strip() if inside.returncode == 0 else None

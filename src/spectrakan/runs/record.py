@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
 from spectrakan.errors import DataFormatError
-from spectrakan.storage import write_text_atomically
+from spectrakan.storage import read_json, write_text_atomically
 
 RECORD_KEYS = (
-    "table",
-    "task",
-    "model",
-    "variant",
-    "scale",
-    "seed",
-    "resolution",
-    "num_samples",
-    "horizon",
-    "metrics",
-    "metrics_per_field",
-    "parameters",
-    "train_seconds",
-    "peak_memory_mb",
-    "config",
-    "provenance",
-)
+    "table", "task", "model", "variant", "scale", "seed", "resolution", "num_samples", "horizon", "metrics",
+    "metrics_per_field", "parameters", "train_seconds", "peak_memory_mb", "config", "provenance",
+)  # fmt: skip
 """What every record has, in this order."""
 DETAILS = "details"
 """What a record may have besides: scores that only some experiments have."""
@@ -36,9 +26,9 @@ DETAILS = "details"
 def make_record(**entries: Any) -> dict[str, Any]:
     """A record with every key present; what is not given or not finite is None. An unknown key is a mistake."""
     if foreign := sorted(entries.keys() - {*RECORD_KEYS, DETAILS}):
-        raise DataFormatError(f"a record has no place for {', '.join(foreign)}; known: {', '.join(RECORD_KEYS)}")
-    record = {key: _finite(entries.get(key)) for key in RECORD_KEYS}
-    return record | ({DETAILS: _finite(entries[DETAILS])} if DETAILS in entries else {})
+        raise DataFormatError(f"a record has no key {', '.join(foreign)}; known: {', '.join(RECORD_KEYS)}")
+    record = {key: _plain(entries.get(key)) for key in RECORD_KEYS}
+    return record | ({DETAILS: _plain(entries[DETAILS])} if DETAILS in entries else {})
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
@@ -48,21 +38,37 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
 
 def read_record(path: Path) -> dict[str, Any]:
     """Read a record, or say what is wrong with it."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise DataFormatError(f"cannot read the record '{path}': {problem.strerror}") from None
-    except (ValueError, RecursionError) as problem:
-        raise DataFormatError(f"'{path}' is not valid JSON: {problem}") from None
-    if not isinstance(record, dict) or (missing := [key for key in RECORD_KEYS if key not in record]):
-        absent = "everything" if not isinstance(record, dict) else ", ".join(missing)
-        raise DataFormatError(f"'{path}' is not the record of a run: missing {absent}")
-    return record
+    return _read(path, RECORD_KEYS, "not the record of a run")
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+def read_scored(path: Path) -> dict[str, Any]:
+    """Read a record, or an evaluation that has the scores, the model and the data of one."""
+    return _read(path, ("task", "model", "metrics", "provenance"), "neither a record nor an evaluation")
+
+
+def _read(path: Path, needed: tuple[str, ...], otherwise: str) -> dict[str, Any]:
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise DataFormatError(f"'{path}' is {otherwise}: expected a JSON object, got {type(document).__name__}")
+    if missing := [key for key in needed if key not in document]:
+        raise DataFormatError(f"'{path}' is {otherwise}: missing {', '.join(missing)}")
+    return document
+
+
+def as_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of plain values: tensors and arrays as lists, NaN and infinity, which JSON lacks, as None.
+
+    >>> as_json({"errors": np.array([0.5, np.inf]), "count": 2})
+    {'errors': [0.5, None], 'count': 2}
+    """
+    return {str(key): _plain(value) for key, value in document.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return as_json(value)
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        return _plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,8 @@
-"""The record of what is known of a model on a region: every number with its status.
+"""The record of what is known about a model on a region: every number with its status.
 
-`certified`: proved for all inputs of the region. `estimated`: measured, and possibly exceeded by an input that
-nobody tried. What attacks reach is no bound at all but a floor under every bound; it carries no status.
+`certified`: proved for all inputs of the region. `estimated`: measured, and possibly exceeded by an input that was
+not tried. The values that attacks reach are no bounds but lower limits of every bound; they have no status.
+An infinite value says that there is no finite bound.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Status = Literal["certified", "estimated"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One claim: `value` is never exceeded (certified) or was never seen exceeded (estimated).
+    """One claim: `value` is never exceeded (certified) or was not exceeded in any trial (estimated).
 
     `attacked` is the worst that attacks found for the same quantity, None where nothing can be attacked.
     """
@@ -28,12 +29,15 @@ class Entry:
 
     @property
     def beaten(self) -> bool:
-        """Whether an attack went beyond the value, rounding aside."""
+        """Whether an attack exceeds the value by more than rounding.
+
+        Attacks subtract the rounding errors of differences (`attack`); a share of 1e-9 is left for those of bounds.
+        """
         return self.attacked is not None and self.attacked > self.value * (1 + 1e-9) + 1e-12
 
     @property
     def ratio(self) -> float | None:
-        """How far the value lies above the worst that was found."""
+        """The value over the worst that was found."""
         return self.value / self.attacked if self.attacked else None
 
 
@@ -65,17 +69,17 @@ class Certificate:
 
     @property
     def kan(self) -> float:
-        """Lipschitz constant of the token's KAN over the summaries that the region holds."""
+        """Lipschitz constant of the token's KAN over the summaries of the region."""
         return self.entries["kan"].value
 
     @property
     def modulation(self) -> float:
-        """Our bound of the modulation's Lipschitz constant."""
+        """The library's bound of the modulation's Lipschitz constant."""
         return self.entries["modulation"].value
 
     @property
     def modulation_paper(self) -> float:
-        """L_m of Theorem 3.2 with the same constants; infinite where no float holds it."""
+        """L_m of Theorem 3.2 with the same constants; infinite where it exceeds every float."""
         return self.entries["modulation_paper"].value
 
     @property
@@ -89,28 +93,24 @@ class Certificate:
         return {name: entry.status for name, entry in self.entries.items()}
 
     def capped(self, cap: float, measure: str) -> Certificate:
-        """With what it says of a cap that training promised on the product bound by `hull` or `lemma`."""
+        """With a verdict on the cap that training put on the product bound by `hull` or `lemma`."""
         name = f"kan_{measure}_product"
         bound = self.entries[name].value
         kept = bound <= cap * (1 + 1e-9)
         word = "holds" if kept else "IS BROKEN"
         note = f"training capped L_KAN at {cap:g} by {name}, which is {bound:.6g}: the cap {word}"
-        entry = Entry(cap, "certified", "the cap on L_KAN that training kept", attacked=bound)
+        entry = Entry(cap, "certified", "the cap on L_KAN in training", attacked=bound)
         return replace(self, notes=(*self.notes, note), entries={**self.entries, "kan_cap": entry})
 
     @property
     def beaten(self) -> tuple[str, ...]:
-        """Entries that an attack has refuted; there must be none."""
+        """Entries that an attack refutes; there must be none."""
         return tuple(name for name, entry in self.entries.items() if entry.beaten)
 
     def to_json(self) -> str:
-        """The whole record as JSON text; numbers too large for a float are null."""
-        return json.dumps(_finite(self.as_mapping()), indent=2)
-
-    def as_mapping(self) -> dict[str, Any]:
-        """The same as plain dictionaries and lists."""
+        """The whole record as JSON text; numbers that are not finite are null."""
         entries = {name: {**asdict(entry), "ratio": entry.ratio} for name, entry in self.entries.items()}
-        return {
+        record = {
             "radius": self.radius,
             "num_inputs": self.num_inputs,
             "resolution": list(self.resolution),
@@ -123,10 +123,11 @@ class Certificate:
             "edges": [asdict(layer) for layer in self.edges],
             "notes": list(self.notes),
         }
+        return json.dumps(_finite(record), indent=2)
 
 
 def _finite(value: Any) -> Any:
-    """JSON knows neither infinity nor not-a-number."""
+    """JSON has neither infinity nor not-a-number."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -52,19 +52,19 @@ class LipschitzSettings:
         return self.cap is not None or self.penalises
 
 
-def control_penalty(kan: KAN, choices: LipschitzSettings) -> Float[Tensor, ""]:
+def control_penalty(kan: KAN, config: LipschitzSettings) -> Float[Tensor, ""]:
     """What control adds to the loss; the logarithm gives every bound, however large, a gradient of usable size."""
     layers = layers_of(kan)
     total = layers[0].base_weight.new_zeros(())
-    if choices.penalty > 0:
-        total = total + choices.penalty * torch.log1p(product_bound(kan, choices.measure))
-    if choices.coefficient_penalty > 0:
+    if config.penalty > 0:
+        total = total + config.penalty * torch.log1p(product_bound(kan, config.measure))
+    if config.coefficient_penalty > 0:
         sizes = torch.cat([layer.coefficients.abs().sum(-1).flatten() for layer in layers])
-        total = total + choices.coefficient_penalty * sizes.mean()
-    if choices.spacing_penalty > 0:
+        total = total + config.coefficient_penalty * sizes.mean()
+    if config.spacing_penalty > 0:
         spacings = [layer.knots().diff(dim=1) for layer in layers]
         uneven = torch.cat([spacing.mean(1) / spacing.amin(1) - 1 for spacing in spacings])
-        total = total + choices.spacing_penalty * uneven.mean()
+        total = total + config.spacing_penalty * uneven.mean()
     return total
 
 

@@ -1,32 +1,21 @@
-"""The parts of a SpectraKAN that the theory speaks of, and what they hold for given inputs."""
+"""The parts of a SpectraKAN that the theory is about, as maps of its inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid
-from spectrakan.models.amfno import with_params
 from spectrakan.models.operator import Operator
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.embedding import channels_first
 from spectrakan.nn.kan import KAN
-from spectrakan.nn.modulation import GlobalModulation
-from spectrakan.nn.token import GlobalToken
 
-
-@dataclass(frozen=True)
-class Asked:
-    """One question to the modulation: token `(batch, token)`, features `(channel, batch, *space)`, their axes."""
-
-    token: Tensor
-    features: Tensor
-    axes: tuple[Axis, ...]
+Map = Callable[[Tensor], Tensor]
+"""From a batch of inputs to a batch of outputs."""
 
 
 def token_kan(model: Operator) -> KAN:
@@ -40,43 +29,40 @@ def token_kan(model: Operator) -> KAN:
     )
 
 
-def modulation_layer(model: Operator) -> GlobalModulation:
-    """The model's global modulation layer; a model without one raises `ConfigError`."""
-    if isinstance(model, SpectraKAN) and model.gml is not None:
-        return model.gml
-    raise ConfigError(
-        f"expected a model with global modulation (spectrakan with use_gml), got '{model.name}' without it"
-    )
-
-
 @torch.no_grad()
 def token_inputs(model: Operator, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
-    """The summaries z = P(u) of physical inputs, which the token's network sees, `(batch, d_0)`."""
-    token_kan(model)
-    history, params = model.normalized(x, params)
-    summary: Tensor = _global_token(model).summary(history, params, model.axes(history, grid))
-    return summary
-
-
-@torch.no_grad()
-def modulation_inputs(model: Operator, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Asked:
-    """Token and trunk features of physical inputs: all that the modulation layer sees."""
-    modulation_layer(model)
-    history, params = model.normalized(x, params)
-    axes = model.axes(history, grid)
-    token: Tensor = _global_token(model)(history, params, axes)
-    return Asked(token, _features(model, history, params, axes, token), axes)
-
-
-def _global_token(model: Operator) -> GlobalToken:
-    if isinstance(model, SpectraKAN) and model.global_token is not None:
-        return model.global_token
-    raise ConfigError(f"expected a model with a token, got '{model.name}' without one")
-
-
-def _features(model: Operator, history: Tensor, params: Tensor | None, axes: Sequence[Axis], token: Tensor) -> Tensor:
+    """The summaries z = P(u) of physical inputs, the input of the token's network, `(batch, d_0)`."""
     if not isinstance(model, SpectraKAN):
-        raise ConfigError(f"expected a spectrakan model, got '{model.name}'")
-    factors = None if model.gate_map is None else model.gate_map(token)
-    features: Tensor = model.trunk(with_params(channels_first(history), params), axes, factors)
-    return features
+        raise ConfigError(f"expected a model with a token, got '{model.name}' without one")
+    history, params = model.network_inputs(x, params)
+    return model._need_token().summary(history, params, model.axes(history, grid))
+
+
+def model_maps(model: SpectraKAN, params: Tensor | None, axes: Sequence[Axis]) -> dict[str, Map]:
+    """Summary, token, features, modulation and prediction of normalised histories, with the same parameters."""
+    network = model._need_token()
+
+    def given(history: Tensor) -> tuple[Tensor, Tensor | None]:
+        return model.decayed(history), None if params is None else params.expand(history.shape[0], -1)
+
+    def summary(history: Tensor) -> Tensor:
+        return network.summary(*given(history), axes)
+
+    def token(history: Tensor) -> Tensor:
+        found: Tensor = network(*given(history), axes)
+        return found
+
+    def features(history: Tensor) -> Tensor:
+        return model._features(*given(history), axes, None)
+
+    def modulation(history: Tensor) -> Tensor:
+        value = model._value(token(history), features(history), axes)
+        if value is None:
+            raise ConfigError("this model has no modulation")
+        return value
+
+    def prediction(history: Tensor) -> Tensor:
+        return model.postprocess(model._forward(*given(history), axes), history, axes)
+
+    maps = (summary, token, features, modulation, prediction)
+    return {function.__name__: function for function in maps}

@@ -1,17 +1,27 @@
-"""Exact ranges of nonlinearities and of their slopes over intervals.
+"""Ranges of functions and of their slopes over intervals: nonlinearities, and the edges of a KAN layer.
 
-Each function here rises and falls in a few monotone runs whose turning points are known, so its range over [a, b]
-is spanned by its values at a, at b and at the turning points in between.
+A nonlinearity's range over [a, b] is spanned by its values at a, at b and at its turning points between them.
+
+An edge phi = w_b SiLU + w_s s is SiLU plus a polynomial on every knot interval [t_j, t_{j+1}], in Bernstein form
+sum_m p_m C(k, m) z^m (1 - z)^{k-m} with z = (x - t_j) / (t_{j+1} - t_j). Its slope has the coefficients
+k (p_{m+1} - p_m) / (t_{j+1} - t_j). On a cell of width h inside a knot interval, f = phi or phi' with |f''| <= M has
+    min(f(a), f(b)) - M h² / 8  <=  f  <=  max(f(a), f(b)) + M h² / 8.
+Shapes: intervals `(in, batch)`, ranges `(out, in, batch)`; pieces are treated one by one to save memory.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from spectrakan.nn.kan import KANLayer
 
 SILU_TURN = 1.2784645427610738
 """SiLU falls up to minus this and rises after it."""
@@ -19,8 +29,15 @@ SILU_SLOPE_TURN = 2.3993572805154676
 """SiLU' has its lowest value at minus this and its highest at plus this."""
 SILU_THIRD = 0.3083
 """Above sup |SiLU'''|; sup |SiLU''| is SiLU''(0) = 1/2."""
-GELU_TURN = 0.7517915246935645
-GELU_SLOPE_TURN = math.sqrt(2)
+FLAT = 1e3
+"""Beyond plus and minus this every slope equals its limit in float64."""
+CELLS = 12
+"""Cells that each knot interval's part of an interval is cut into."""
+ROUNDING = 1e-12
+"""Share by which ranges are widened for the rounding of their computation."""
+
+Order = Literal[0, 1]
+Range = tuple[Tensor, Tensor]
 
 
 def silu_slope(x: Tensor) -> Tensor:
@@ -29,63 +46,31 @@ def silu_slope(x: Tensor) -> Tensor:
     return share + x * share * (1 - share)
 
 
-def gelu_slope(x: Tensor) -> Tensor:
-    """GELU'(x) = Phi(x) + x phi(x), with the normal distribution Phi and its density phi."""
-    density = (-x.square() / 2).exp() / math.sqrt(2 * math.pi)
-    slope: Tensor = torch.special.ndtr(x) + x * density
-    return slope
-
-
-def sigmoid_slope(x: Tensor) -> Tensor:
-    """The logistic function's slope s (1 - s)."""
-    share = x.sigmoid()
-    return share * (1 - share)
-
-
-def tanh_slope(x: Tensor) -> Tensor:
-    """1 - tanh²."""
-    return 1 - x.tanh().square()
-
-
-Turning = tuple[Callable[[Tensor], Tensor], tuple[float, ...]]
-
-VALUES: dict[str, Turning] = {
-    "gelu": (F.gelu, (-GELU_TURN,)),
-    "silu": (F.silu, (-SILU_TURN,)),
-    "relu": (F.relu, ()),
-    "sigmoid": (torch.sigmoid, ()),
-    "tanh": (torch.tanh, ()),
-}
-"""Each nonlinearity and where it turns."""
-
-SLOPES: dict[str, Turning] = {
-    "gelu": (gelu_slope, (-GELU_SLOPE_TURN, GELU_SLOPE_TURN)),
+SLOPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
+    "gelu": (
+        lambda x: torch.special.ndtr(x) + x * (-x.square() / 2).exp() / math.sqrt(2 * math.pi),
+        (-math.sqrt(2), math.sqrt(2)),
+    ),
     "silu": (silu_slope, (-SILU_SLOPE_TURN, SILU_SLOPE_TURN)),
-    "sigmoid": (sigmoid_slope, (0.0,)),
-    "tanh": (tanh_slope, (0.0,)),
+    "sigmoid": (lambda x: x.sigmoid() * (1 - x.sigmoid()), (0.0,)),
+    "tanh": (lambda x: 1 - x.tanh().square(), (0.0,)),
 }
-"""Each slope and where it turns; the slope of ReLU jumps and is treated by itself."""
+"""Each slope and its turning points; the slope of ReLU jumps and is treated separately."""
 
 
-def value_range(name: str, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Smallest and largest value of a nonlinearity over [low, high], elementwise.
+def slope_range(name: str, low: Tensor, high: Tensor) -> Range:
+    """Smallest and largest slope over [low, high], elementwise; ReLU counts both slopes at its kink.
 
-    >>> low, high = value_range("relu", torch.tensor(-1.0), torch.tensor(2.0))
+    >>> low, high = slope_range("relu", torch.tensor(-1.0), torch.tensor(2.0))
     >>> float(low), float(high)
-    (0.0, 2.0)
+    (0.0, 1.0)
     """
-    return _range(VALUES[name], low, high)
-
-
-def slope_range(name: str, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Smallest and largest slope over [low, high], elementwise; ReLU counts both slopes at its kink."""
     if name == "relu":
-        return (low > 0).to(low), (high >= 0).to(low)
-    return _range(SLOPES[name], low, high)
+        return (low > 0).to(low), 1 - (high < 0).to(low)
+    return _range(*SLOPES[name], low.clamp(-FLAT, FLAT), high.clamp(-FLAT, FLAT))
 
 
-def _range(turning: Turning, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    function, turns = turning
+def _range(function: Callable[[Tensor], Tensor], turns: tuple[float, ...], low: Tensor, high: Tensor) -> Range:
     ends = function(low), function(high)
     least, most = torch.minimum(*ends), torch.maximum(*ends)
     for turn in turns:
@@ -94,3 +79,135 @@ def _range(turning: Turning, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]
         least = torch.where(inside, torch.minimum(least, value), least)
         most = torch.where(inside, torch.maximum(most, value), most)
     return least, most
+
+
+@dataclass(frozen=True)
+class EdgePieces:
+    """All edges of a layer: phi(x) = base SiLU(x) + polynomial on each piece, straight lines beyond.
+
+    `breaks` `(in, pieces + 1)`; `bernstein` `(out, in, pieces, k + 1)`; `base` `(out, in)`;
+    `end_values`, `end_slopes` `(out, in, 2)`: the lines below the first break and above the last.
+    `noise` `(2, out, in)`: bounds of the rounding errors of values and slopes, a share of the largest coefficient.
+    """
+
+    breaks: Tensor
+    bernstein: Tensor
+    base: Tensor
+    end_values: Tensor
+    end_slopes: Tensor
+    noise: Tensor
+
+    def derivative(self, times: int) -> Tensor:
+        """Bernstein coefficients of the polynomials' derivative, `(out, in, pieces, max(k - times, 0) + 1)`."""
+        coefficients = self.bernstein
+        width = self.breaks.diff(dim=1)[..., None]
+        for _ in range(times):
+            degree = coefficients.shape[-1] - 1
+            if degree == 0:
+                return torch.zeros_like(coefficients)
+            coefficients = degree * coefficients.diff(dim=-1) / width
+        return coefficients
+
+
+@torch.no_grad()
+def edge_pieces(layer: KANLayer, knots: Tensor | None = None) -> EdgePieces:
+    """The edges of a layer in float64, on given float64 knots `(in, knots)` or on the layer's own.
+
+    Bernstein coefficient m of a piece is the blossom of its spline at k - m times its left end and m times its right
+    end, which de Boor's algorithm computes by convex combinations of coefficients.
+    """
+    layer = deepcopy(layer).double()
+    knots, order = layer.knots() if knots is None else knots, layer.spline_order
+    linear = layer.extension == "linear"
+    weights = layer.spline_weight[..., None] * layer.coefficients
+    breaks, coefficients, around = knots[:, order : knots.shape[1] - order], weights, knots[:, 1:-1]
+    if not linear:
+        # Splines that do not exist have the coefficient zero, on knots of any spacing.
+        beyond = torch.arange(1, order, dtype=knots.dtype)
+        around = torch.cat([knots[:, :1] - beyond.flip(0), knots, knots[:, -1:] + beyond], dim=1)
+        breaks, coefficients = knots, F.pad(weights, (order, order))
+    local, active = around.unfold(1, 2 * order, 1), coefficients.unfold(2, order + 1, 1)
+    bernstein = torch.stack([_blossom(local, active, right) for right in range(order + 1)], dim=-1)
+    width = breaks.diff(dim=1)
+    slopes = order * bernstein.diff(dim=-1) / width[..., None]
+    end_slopes = torch.stack([slopes[:, :, 0, 0], slopes[:, :, -1, -1]], dim=-1)
+    end_values = torch.stack([bernstein[:, :, 0, 0], bernstein[:, :, -1, -1]], dim=-1)
+    if not linear:
+        end_slopes, end_values = torch.zeros_like(end_slopes), torch.zeros_like(end_values)
+    noise = ROUNDING * weights.abs().amax(-1)
+    noise = torch.stack([noise, 2 * order * noise / width.amin(1)])
+    return EdgePieces(breaks, bernstein, layer.base_weight.detach(), end_values, end_slopes, noise)
+
+
+def _blossom(knots: Tensor, coefficients: Tensor, right: int) -> Tensor:
+    """De Boor's algorithm with `right` arguments at the right ends of pieces and the others at their left ends.
+
+    `knots` `(in, pieces, 2 k)` around each piece, its ends in the middle; `coefficients` `(out, in, pieces, k + 1)`.
+    """
+    order = coefficients.shape[-1] - 1
+    for level in range(1, order + 1):
+        argument = knots[..., order - 1 if level <= order - right else order, None]
+        low, high = knots[..., level - 1 : order], knots[..., order : 2 * order - level + 1]
+        share = (argument - low) / (high - low)
+        coefficients = (1 - share) * coefficients[..., :-1] + share * coefficients[..., 1:]
+    return coefficients[..., 0]
+
+
+def bernstein_basis(z: Tensor, degree: int) -> Tensor:
+    """C(k, m) z^m (1 - z)^{k-m} for m = 0 .. k, `(..., k + 1)`."""
+    return torch.stack([math.comb(degree, m) * z**m * (1 - z) ** (degree - m) for m in range(degree + 1)], dim=-1)
+
+
+@torch.no_grad()
+def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order) -> Range:
+    """Bounds of phi (`order=0`) or phi' (`order=1`) over [low, high] for every edge; infinite where none is known."""
+    least = torch.full((*pieces.base.shape, low.shape[1]), torch.inf, dtype=low.dtype)
+    most, last = -least, pieces.breaks.shape[1]
+    for number in range(last + 1):
+        # Piece `number - 1` between two breaks; the first and the last are the lines beyond the grid.
+        start = low if number == 0 else torch.maximum(low, pieces.breaks[:, number - 1, None])
+        end = high if number == last else torch.minimum(high, pieces.breaks[:, number, None])
+        exists, end = start <= end, torch.maximum(start, end)
+        if 0 < number < last:
+            found = _on_piece(pieces, number - 1, start, end, order)
+        else:
+            found = _on_line(pieces, -1 if number else 0, start, end, order)
+        least = torch.where(exists, torch.minimum(least, found[0]), least)
+        most = torch.where(exists, torch.maximum(most, found[1]), most)
+    slack = ROUNDING * (1 + torch.maximum(least.abs(), most.abs())) + pieces.noise[order][..., None]
+    # An undefined end of an interval, or 0 times infinity on the way, leaves nothing known.
+    known = least <= most
+    return torch.where(known, least - slack, -torch.inf), torch.where(known, most + slack, torch.inf)
+
+
+def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order: Order) -> Range:
+    x = _cell_ends(start, end)
+    left = pieces.breaks[:, number, None, None]
+    width = pieces.breaks[:, number + 1, None, None] - left
+    curve = pieces.derivative(order)[:, :, number]
+    basis = bernstein_basis((x - left) / width, curve.shape[-1] - 1)
+    base = (F.silu, silu_slope)[order](x)
+    values = torch.einsum("oim,ibcm->oibc", curve, basis) + pieces.base[..., None, None] * base
+    bend = pieces.derivative(order + 2)[:, :, number].abs().amax(-1)
+    bend = bend + pieces.base.abs() * (0.5, SILU_THIRD)[order]
+    slack = bend[..., None] * ((end - start) / CELLS).square() / 8
+    return values.amin(-1) - slack, values.amax(-1) + slack
+
+
+def _on_line(pieces: EdgePieces, side: int, start: Tensor, end: Tensor, order: Order) -> Range:
+    """Beyond the grid the spline is a line; SiLU has a known range on every cell."""
+    slope, base = pieces.end_slopes[..., side, None], pieces.base[..., None]
+    if order == 1:
+        ends = [slope + base * silu for silu in slope_range("silu", start, end)]
+        return torch.minimum(*ends), torch.maximum(*ends)
+    x = _cell_ends(start, end)
+    from_end = x - pieces.breaks[:, side, None, None]
+    line = pieces.end_values[..., side, None, None] + slope[..., None] * from_end
+    silu = [base[..., None] * part for part in _range(F.silu, (-SILU_TURN,), x[..., :-1], x[..., 1:])]
+    low, high = (pick(line[..., :-1], line[..., 1:]) + pick(*silu) for pick in (torch.minimum, torch.maximum))
+    return low.amin(-1), high.amax(-1)
+
+
+def _cell_ends(start: Tensor, end: Tensor) -> Tensor:
+    steps = torch.linspace(0, 1, CELLS + 1, dtype=start.dtype)
+    return torch.lerp(start[..., None], end[..., None], steps)

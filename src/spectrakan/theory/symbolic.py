@@ -1,14 +1,14 @@
-"""Closed forms for learned edges: which simple function comes close to a curve, and how close.
+"""Closed forms for learned edges: which simple function is close to a curve, and how close.
 
-Every candidate is y = a f(b x + c) + d. For given (b, c) the best (a, d) are a linear least-squares problem, so two
-numbers are searched over a mesh that covers the data's range; all four are then polished from the best places.
-The fit is weighed by the data, for it is made at the data's points.
+Every candidate is y = a f(b x + c) + d. For given (b, c) the best (a, d) solve a linear least-squares problem, so two
+numbers are searched over a mesh that covers the data's range; all four are then refined from the best mesh points.
+The fit is made at the data's points, so it is weighted by their density.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,7 +46,7 @@ FORMS: dict[Shape, Form] = {
     "tanh": Form(np.tanh, "tanh({})", "both"),
     "gaussian": Form(lambda s: np.exp(-np.square(s)), "exp(-({})^2)", "both"),
 }
-"""From simple to involved: earlier ones win where they are good enough."""
+"""From simple to complicated: the first one that fits well enough is suggested."""
 
 MESH = 33
 STARTS = 2
@@ -94,23 +94,20 @@ def suggest(x: Numbers, y: Numbers, *, good: float = 0.999) -> list[Suggestion]:
     >>> suggest(x, 3 * x + 1)[0].formula
     '3 x + 1'
     """
-    x, y = _points(x, y)
-    found = [_fit(shape, x, y) for shape in FORMS]
+    found = list(_fits(x, y))
     ranked = sorted(found, key=lambda one: -one.r2)
     first = next((one for one in found if one.r2 >= good), ranked[0])
     return [first, *(one for one in ranked if one is not first)]
 
 
 def suggest_first(x: Numbers, y: Numbers, *, good: float = 0.999) -> Suggestion:
-    """The first entry of `suggest` alone, which need not try all forms."""
-    x, y = _points(x, y)
-    best = None
-    for shape in FORMS:
-        found = _fit(shape, x, y)
-        if found.r2 >= good:
-            return found
-        best = found if best is None or found.r2 > best.r2 else best
-    return best if best is not None else _fit("constant", x, y)
+    """The first entry of `suggest`, without trying all forms."""
+    found: list[Suggestion] = []
+    for one in _fits(x, y):
+        found.append(one)
+        if one.r2 >= good:
+            return one
+    return max(found, key=lambda one: one.r2)
 
 
 def suggest_edges(
@@ -125,36 +122,37 @@ def suggest_edges(
     return found
 
 
-def _points(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    """The points in order of x."""
+def _fits(x: Numbers, y: Numbers) -> Iterator[Suggestion]:
+    """The best fit of every form, from simple to complicated."""
     x, y = (np.asarray(part, dtype=np.float64).ravel() for part in (x, y))
     if x.shape != y.shape or x.size < 4 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ConfigError(f"expected at least 4 finite points of a curve, got {x.size} x and {y.size} y")
     order = np.argsort(x, kind="stable")
-    return x[order], y[order]
-
-
-def _fit(shape: Shape, x: Numbers, y: Numbers) -> Suggestion:
-    form = FORMS[shape]
-    middle, half = (x.max() + x.min()) / 2, max((x.max() - x.min()) / 2, 1e-12)
+    x, y = x[order], y[order]
+    middle, half = (x[-1] + x[0]) / 2, max((x[-1] - x[0]) / 2, 1e-12)
     level, size = y.mean(), max(float(y.std()), 1e-300)
-    # Both at unit scale, where one mesh and one tolerance fit every curve; thinned to a number that says as much.
+    # Both at unit scale, where one mesh and one tolerance fit every curve; thinned to save time.
     thin = np.linspace(0, x.size - 1, min(x.size, MOST_POINTS)).round().astype(int)
     unit, curve = (x[thin] - middle) / half, (y[thin] - level) / size
-    tried = [_polished(form, start, unit, curve) for start in _starts(form, unit, curve)]
-    a, b, c, d = min(tried, key=lambda numbers: float(np.square(_residual(numbers, form, unit, curve)).sum()))
-    scale = b / half
-    numbers = _tidied(shape, *(float(one) for one in (a * size, scale, c - scale * middle, d * size + level)))
-    return _scored(Suggestion(shape, *numbers, r2=0.0, max_error=0.0), x, y)
+    total = float(np.square(y - level).sum())
+    flat = total <= (1e-6 * float(np.abs(y).max())) ** 2 * y.size
+    for shape, form in FORMS.items():
+        tried = [_refined(form, start, unit, curve) for start in _starts(form, unit, curve)]
+        a, b, c, d = min(tried, key=lambda numbers: float(np.square(_residual(numbers, form, unit, curve)).sum()))
+        scale = b / half
+        numbers = _tidied(shape, *(float(one) for one in (a * size, scale, c - scale * middle, d * size + level)))
+        error = Suggestion(shape, *numbers, r2=0.0, max_error=0.0)(x) - y
+        r2 = 1.0 if flat else 1.0 - float(np.square(error).sum()) / total
+        yield Suggestion(shape, *numbers, r2, float(np.abs(error).max()))
 
 
 def _starts(form: Form, unit: Numbers, curve: Numbers) -> list[Numbers]:
-    """The best places (a, b, c, d) of a mesh over what this form searches in (b, c)."""
+    """The best (a, b, c, d) of a mesh over what this form searches in (b, c)."""
     scales = np.array([1.0]) if form.searched in ("nothing", "shift") else np.geomspace(0.2, 20.0, MESH)
     if form.searched == "scale":
         scales = np.concatenate([-scales, scales])
     shifts = np.linspace(-1.5, 1.5, MESH) if form.searched in ("shift", "both") else np.array([0.0])
-    # A shift is measured where the form turns: s = b (x - shift).
+    # A shift is the zero of s = b (x - shift).
     b = np.repeat(scales, len(shifts))
     c = -b * np.tile(shifts, len(scales))
     values = form.function(b[:, None] * unit + c[:, None])
@@ -166,19 +164,16 @@ def _starts(form: Form, unit: Numbers, curve: Numbers) -> list[Numbers]:
     return [np.array([slope[i], b[i], c[i], curve.mean() - slope[i] * values[i].mean()]) for i in best]
 
 
-def _polished(form: Form, start: Numbers, unit: Numbers, curve: Numbers) -> Numbers:
+def _refined(form: Form, start: Numbers, unit: Numbers, curve: Numbers) -> Numbers:
     free = {"nothing": [0, 3], "shift": [0, 2, 3], "scale": [0, 1, 3], "both": [0, 1, 2, 3]}[form.searched]
-
-    def put(some: Numbers) -> Numbers:
-        numbers = start.copy()
-        numbers[free] = some
-        return numbers
+    numbers = start.copy()
 
     def residual(some: Numbers) -> Numbers:
-        return _residual(put(some), form, unit, curve)
+        numbers[free] = some
+        return _residual(numbers, form, unit, curve)
 
-    result = least_squares(residual, start[free], method="lm", max_nfev=80)
-    return put(np.asarray(result.x, dtype=np.float64))
+    numbers[free] = least_squares(residual, start[free], method="lm", max_nfev=80).x
+    return numbers
 
 
 def _residual(numbers: Numbers, form: Form, unit: Numbers, curve: Numbers) -> Numbers:
@@ -188,7 +183,7 @@ def _residual(numbers: Numbers, form: Form, unit: Numbers, curve: Numbers) -> Nu
 
 
 def _tidied(shape: Shape, a: float, b: float, c: float, d: float) -> tuple[float, float, float, float]:
-    """The same function with the numbers where a reader expects them: no sign or factor that could be elsewhere."""
+    """The same function in a normal form: no sign or factor that another number could carry."""
     if shape == "constant":
         return 0.0, 1.0, 0.0, d
     if shape == "linear":
@@ -205,15 +200,6 @@ def _tidied(shape: Shape, a: float, b: float, c: float, d: float) -> tuple[float
         if abs(c) > math.pi / 2:
             c, a = c - math.copysign(math.pi, c), -a
     return a, b, c, d
-
-
-def _scored(form: Suggestion, x: Numbers, y: Numbers) -> Suggestion:
-    error = form(x) - y
-    total = float(np.square(y - y.mean()).sum())
-    left = float(np.square(error).sum())
-    flat = total <= (1e-6 * float(np.abs(y).max())) ** 2 * y.size
-    r2 = 1.0 if flat else 1.0 - left / total
-    return Suggestion(form.shape, form.a, form.b, form.c, form.d, r2, float(np.abs(error).max()))
 
 
 def _signed(value: float) -> str:

@@ -1,20 +1,36 @@
-"""Theorem 3.2 constant for constant, and the same without its exponentials.
+"""Theorem 3.2: its constants on a region, proved or measured, the paper's L_m, and the same without exponentials.
 
-With S = (M_k Lip(q) L_KAN L_P + M_q L_k) / c and M_s = M_q M_k / c, c = sqrt(d_a), the paper's proof comes to
+With S = (M_k Lip(q) L_KAN L_P + M_q L_k) / c and M_s = M_q M_k / c, c = sqrt(d_a), the paper's proof gives
     L_m = exp(2 M_s) (L_v + M_v S) + exp(4 M_s) M_v S,
 while E_alpha[Dv] + Cov_alpha(Ds, v) gives L_v + M_v S: smaller by exp(2 M_s) at least.
-Both hold for any c (`nn.modulation`).
+Both hold for any c (`nn.modulation`). Measured constants come from sampled inputs and ascent: an input that was not
+tried may exceed them, so what follows from them is an estimate.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+
+from spectrakan.nn.kan import KAN, SILU_LIPSCHITZ
+from spectrakan.nn.modulation import GlobalModulation
+from spectrakan.theory.attack import AttackSettings, Size, attack, euclid
+from spectrakan.theory.attention_bounds import CellRates
+from spectrakan.theory.kan_bounds import box_bound
+from spectrakan.theory.parts import Map
+from spectrakan.theory.signal import Signal
+from spectrakan.theory.tangent import spectral_norm
+
+TRIES = AttackSettings(starts=4, steps=6, pairs=4)
 
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of one head on one region, in the theorem's names; inputs in the sup norm."""
+    """The constants on one region, in the theorem's names; inputs in the sup norm."""
 
     M_q: float
     M_k: float
@@ -25,7 +41,7 @@ class Constants:
     L_KAN: float
     L_P: float
     divisor: float
-    """c, what scores are divided by."""
+    """c, the divisor of the scores."""
 
     @property
     def S(self) -> float:  # noqa: N802 - the paper's symbol
@@ -38,19 +54,19 @@ class Constants:
         return self.M_q * self.M_k / self.divisor
 
     def covariance(self) -> float:
-        """L_v + M_v S.
+        """L_v + M_v S; infinite where a constant is.
 
         >>> Constants(M_q=1, M_k=0, M_v=1, L_k=1, L_v=2, Lip_q=1, L_KAN=1, L_P=1, divisor=2).covariance()
         2.5
         """
-        return self.L_v + self.M_v * self.S
+        return _or_infinite(self.L_v + self.M_v * self.S)
 
     def log_paper(self) -> float:
         """Natural logarithm of the paper's L_m, which may be too large for a float."""
-        first = 2 * self.M_s + _log(self.L_v + self.M_v * self.S)
-        second = 4 * self.M_s + _log(self.M_v * self.S)
-        top = max(first, second)
-        return top if top == -math.inf else top + math.log(math.exp(first - top) + math.exp(second - top))
+        score = self.M_v * self.S
+        first, second = 2 * self.M_s + _log(self.L_v + score), 4 * self.M_s + _log(score)
+        top = max(_or_infinite(first), _or_infinite(second))
+        return top if math.isinf(top) else top + math.log(math.exp(first - top) + math.exp(second - top))
 
     def as_mapping(self) -> dict[str, float]:
         """All numbers by their names."""
@@ -58,4 +74,72 @@ class Constants:
 
 
 def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
+    return math.log(value) if value > 0 else (math.inf if math.isnan(value) else -math.inf)
+
+
+def _or_infinite(value: float) -> float:
+    """0 times infinity leaves a bound unknown: infinite."""
+    return math.inf if math.isnan(value) else value
+
+
+def certified_constants(
+    network: nn.Module, gml: GlobalModulation, summary: Signal, token: Signal, features: Signal
+) -> Constants:
+    """Constants that hold in the whole ball of the signals; `network` makes the token from the summary."""
+    stage = features.stage
+    low, high = summary.interval()
+    query_rate = token.tangent.times(gml.query.weight).bound()
+    keys, values = CellRates.of(features, gml.key[0]), CellRates.of(features, gml.value[0])
+    return Constants(
+        M_q=float(gml.query(token.value).norm() + stage.moved(query_rate)),
+        M_k=float(keys.largest(stage)),
+        M_v=float(values.largest(stage)),
+        L_k=float(keys.rates.amax()),
+        L_v=float(values.rates.amax()),
+        Lip_q=float(spectral_norm(gml.query.weight)),
+        L_KAN=float(box_bound(network, low[None], high[None])) if isinstance(network, KAN) else _layers_norm(network),
+        L_P=float(summary.tangent.bound()),
+        divisor=gml.divisor,
+    )
+
+
+def _layers_norm(network: nn.Module) -> float:
+    """Product of the layers' norms: of an MLP with SiLU between them, or of the identity."""
+    layers = list(network.modules())
+    norms = [float(spectral_norm(layer.weight)) for layer in layers if isinstance(layer, nn.Linear)]
+    return math.prod(norms) * SILU_LIPSCHITZ ** sum(isinstance(layer, nn.SiLU) for layer in layers)
+
+
+def measured_constants(gml: GlobalModulation, maps: Mapping[str, Map], history: Tensor, radius: float) -> Constants:
+    """Constants around one normalised input, each the worst of a few tries; `maps` as of `model_maps`."""
+
+    def cells_behind(matrix: Tensor) -> Map:
+        return lambda batch: torch.einsum("rc,cby->bry", matrix, maps["features"](batch).flatten(2))
+
+    def query(batch: Tensor) -> Tensor:
+        found: Tensor = gml.query(maps["token"](batch))
+        return found
+
+    def rate_of(function: Map, size: Size = euclid) -> float:
+        return attack(function, history, radius, size, TRIES).slope
+
+    keys, values = cells_behind(gml.key[0]), cells_behind(gml.value[0])
+    key_rate, value_rate = rate_of(keys, _largest_cell), rate_of(values, _largest_cell)
+    summary_rate = rate_of(maps["summary"])
+    return Constants(
+        M_q=query(history).norm().item() + radius * rate_of(query),
+        M_k=_largest_cell(keys(history)).item() + radius * key_rate,
+        M_v=_largest_cell(values(history)).item() + radius * value_rate,
+        L_k=key_rate,
+        L_v=value_rate,
+        Lip_q=float(spectral_norm(gml.query.weight)),
+        L_KAN=rate_of(maps["token"]) / max(summary_rate, 1e-12),
+        L_P=summary_rate,
+        divisor=gml.divisor,
+    )
+
+
+def _largest_cell(difference: Tensor) -> Tensor:
+    """Largest Euclidean size over cells, `(batch,)`."""
+    sizes: Tensor = difference.norm(dim=1).amax(1)
+    return sizes

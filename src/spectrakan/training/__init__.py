@@ -1,18 +1,24 @@
-"""Training that survives: settings, losses, a plain loop with listeners, and whole runs."""
+"""Training: settings and presets, losses, a plain loop with listeners, and whole runs."""
 
-from spectrakan.training.events import EpochEnded, Event, Recovered, StepTaken
+from spectrakan.training.loop import EpochEnded, Event, Listener, Recovered, StepTaken
+from spectrakan.training.presets import preset
+from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.run import Run, resume, train
-from spectrakan.training.settings import RunSettings, RuntimeSettings, TrainingSettings, resolve
+from spectrakan.training.settings import RunSettings, RuntimeSettings, TrainingSettings, explained
 
 __all__ = [
     "EpochEnded",
     "Event",
+    "Listener",
     "Recovered",
+    "Resolved",
     "Run",
     "RunSettings",
     "RuntimeSettings",
     "StepTaken",
     "TrainingSettings",
+    "explained",
+    "preset",
     "resolve",
     "resume",
     "train",

@@ -1,19 +1,21 @@
-"""From settings to a session: data, model and loader, each made from what the settings say and a seed."""
+"""From settings to a session: data, model and loader, each made from the settings and a seed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
+from torch import nn
 
 from spectrakan.data.loader import Loader, LoaderSettings
 from spectrakan.data.prepare import Prepared
 from spectrakan.data.windows import Starts, Windows
+from spectrakan.errors import ConfigError
 from spectrakan.fields import Window
-from spectrakan.models import build_model
+from spectrakan.models import build_model, from_pretrained, wrap_module
 from spectrakan.models.operator import Operator
-from spectrakan.nn.normalizer import Normalizer
 from spectrakan.runs import data_digest
 from spectrakan.training.physics import physics_term
 from spectrakan.training.runtime import Runtime
@@ -23,91 +25,122 @@ from spectrakan.training.synced_norm import synchronise_norms
 from spectrakan.training.unroll import Objective
 from spectrakan.training.validate import validator
 
-PREPARED_WINDOWS = 512
-"""Windows that a model with weights to learn sees for its set-up; one without sees all, for that is its training."""
+STATISTICS_WINDOWS = 512
+"""Windows that statistics of a model with weights come from; one without weights takes all: that is its training."""
+STATISTICS_BATCH = 4
+"""Windows that are taken at a time for statistics: a fixed number, so that they do not depend on the batch size."""
+CALIBRATION_CELLS = 2**19
+"""Cells of fields that a trained model is calibrated on: far less than an epoch."""
 
-FINISHED_CELLS = 2**19
-"""Cells of fields that a trained model sees again to be finished: far less than an epoch."""
 
+def build_session(
+    config: RunSettings,
+    prepared: Prepared,
+    runtime: Runtime,
+    module: nn.Module | None = None,
+    *,
+    processes: int | None = None,
+) -> Session:
+    """A session at its beginning; the same settings, data and seed give the same bits.
 
-def build_session(choices: RunSettings, prepared: Prepared, runtime: Runtime) -> Session:
-    """A session at its beginning; the same settings, data and seed give the same bits."""
-    windows = training_windows(choices, prepared)
-    model = build_operator(choices, prepared, runtime)
+    `processes` is how many the run had before; another number now shares out the same total batch.
+    """
+    windows = training_windows(config, prepared)
+    model = build_operator(config, prepared, runtime, module)
     if runtime.world_size > 1:
         synchronise_norms(model)
-    learns = any(parameter.requires_grad for parameter in model.parameters())
-    count = PREPARED_WINDOWS if learns else len(windows)
-    model.prepare(_spread_out(windows, count, choices.training.batch_size, runtime))
+    if config.training.init_from is None:
+        learns = any(parameter.requires_grad for parameter in model.parameters())
+        count = STATISTICS_WINDOWS if learns else len(windows)
+        spread = spread_out(windows, count, runtime)
+        model.fit_windows(spread, units=config.training.normalize)
     loader = Loader(
         windows,
         LoaderSettings(
-            batch_size=choices.training.batch_size,
-            seed=choices.runtime.seed,
+            batch_size=_batch_size(config, runtime, processes),
+            seed=config.runtime.seed,
             rank=runtime.rank,
             world_size=runtime.world_size,
             pin_memory=runtime.device.type == "cuda",
         ),
     )
-    check = validator(validation_windows(choices, prepared), choices.training, runtime)
-    physics = physics_term(prepared.task, windows) if choices.training.physics_weight else None
-    objective = Objective(model, choices.training, physics)
-    return Session(objective, loader, choices, runtime, data_digest(prepared.trajectories), check)
+    check = validator(validation_windows(config, prepared), config.training, runtime)
+    physics = physics_term(prepared.problem, windows) if config.training.physics_weight else None
+    objective = Objective(model, config.training, physics)
+    return Session(objective, loader, config, runtime, data_digest(prepared.trajectories), check)
 
 
-def finish_operator(model: Operator, choices: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
-    """Show a trained model whole rollouts of the training part once more, unless they were observed in part."""
-    if choices.data.observed_fraction < 1.0:
+def _batch_size(config: RunSettings, runtime: Runtime, processes: int | None) -> int:
+    """Windows that this process takes in a step: an equal part of the batch that all take together."""
+    together = config.training.batch_size * (processes or runtime.world_size)
+    if together % runtime.world_size:
+        raise ConfigError(
+            f"the run takes {together} windows a step in all, which {runtime.world_size} processes cannot share "
+            "equally; continue with a number of processes that divides it"
+        )
+    return together // runtime.world_size
+
+
+def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
+    """Calibrate a trained model on whole rollouts of the training part, unless they were observed in part."""
+    if config.data.observed_fraction < 1.0:
         return
-    windows = prepared.windows("train", horizon=prepared.horizon, starts="first")
-    count = max(1, FINISHED_CELLS // (prepared.horizon * math.prod(prepared.trajectories.grid.shape)))
-    model.finish(_spread_out(windows, count, choices.training.batch_size, runtime))
+    data = prepared.part("train").trajectories
+    horizon = min(prepared.horizon, 1 if data.steady else len(data.times) - prepared.history)
+    at_stored_step = replace(prepared, config=replace(prepared.config, strides=(1,)))
+    windows = at_stored_step.windows("train", horizon=horizon, starts="first")
+    count = max(1, CALIBRATION_CELLS // (horizon * math.prod(data.grid.shape)))
+    model.calibrate_windows(spread_out(windows, count, runtime))
 
 
-def training_windows(choices: RunSettings, prepared: Prepared) -> Windows:
+def training_windows(config: RunSettings, prepared: Prepared) -> Windows:
     """Windows of the training part; a field observed in part is seen from its first frame only."""
-    horizon = 1 if prepared.trajectories.steady else choices.training.horizon
-    starts: Starts = "first" if choices.data.observed_fraction < 1.0 else choices.training.starts
+    horizon = 1 if prepared.trajectories.steady else config.training.horizon
+    starts: Starts = "first" if config.data.observed_fraction < 1.0 else config.training.starts
     return prepared.windows("train", horizon=horizon, starts=starts)
 
 
-def validation_windows(choices: RunSettings, prepared: Prepared) -> Windows | None:
+def validation_windows(config: RunSettings, prepared: Prepared) -> Windows | None:
     """One window from the start of each validation sample; None where there are none."""
-    if not prepared.split.part("validation"):
+    if not prepared.part("validation").samples:
         return None
     return prepared.windows(
-        "validation", horizon=choices.training.validation_frames or prepared.horizon, starts="first"
+        "validation", horizon=config.training.validation_frames or prepared.horizon, starts="first"
     )
 
 
-def build_operator(choices: RunSettings, prepared: Prepared, runtime: Runtime) -> Operator:
-    """The model for the data's signature, with the units of the training part."""
-    named = dict(choices.model)
+def build_operator(
+    config: RunSettings, prepared: Prepared, runtime: Runtime, module: nn.Module | None = None
+) -> Operator:
+    """The model for the data's signature; a user's module is wrapped, `init_from` gives weights and units."""
+    named = dict(config.model)
     name, variant = named.pop("name"), named.pop("variant")
-    signature = prepared.windows("train", starts="first").signature()
-    model = build_model(name, signature, variant=variant, **named).to(runtime.device, runtime.dtype)
-    if choices.training.normalize:
-        _fit(model.input_units, prepared.units.inputs)
-        _fit(model.output_units, prepared.units.outputs)
-        if model.param_units is not None and prepared.units.params is not None:
-            _fit(model.param_units, prepared.units.params)
-    return model
+    signature = prepared.signature()
+    if module is not None:
+        return wrap_module(module, signature, **named).to(runtime.device, runtime.dtype)
+    if name == "module":
+        raise ConfigError(
+            "this run was started with a module of your own; hand it in: sk.resume(folder, model=module)"
+        )
+    model = build_model(name, signature, variant=variant, **named)
+    if config.training.init_from is not None:
+        _load_weights(model, from_pretrained(config.training.init_from))
+    return model.to(runtime.device, runtime.dtype)
 
 
-def _fit(normalizer: Normalizer, units: Normalizer) -> None:
-    normalizer.set(mean=units.mean, scale=units.scale, logarithmic=units.logarithmic)
+def _load_weights(model: Operator, source: Operator) -> None:
+    """Start from another model's weights and units; it must have the same name, settings and signature."""
+    if differing := [key for key in ("name", "config", "signature") if getattr(model, key) != getattr(source, key)]:
+        raise ConfigError(
+            f"training.init_from holds another model: its {', '.join(differing)} differ; build the same one "
+            f"({source.name}, {source.config}), or leave init_from out"
+        )
+    model.load_state_dict(source.state_dict())
 
 
-def _spread_out(windows: Windows, count: int, batch_size: int, runtime: Runtime) -> Iterator[Window]:
+def spread_out(windows: Windows, count: int, runtime: Runtime) -> Iterator[Window]:
     """Up to `count` windows from the first to the last, in batches."""
     count = min(len(windows), count)
-    places = torch.linspace(0, len(windows) - 1, count, dtype=torch.float64).round().long().tolist()
-    for first in range(0, count, batch_size):
-        window = windows.gather(places[first : first + batch_size])
-        params = None if window.params is None else window.params.to(runtime.device, runtime.dtype)
-        yield Window(
-            inputs=window.inputs.to(runtime.device, runtime.dtype),
-            targets=window.targets.to(runtime.device, runtime.dtype),
-            params=params,
-            grid=window.grid,
-        )
+    numbers = torch.linspace(0, len(windows) - 1, count, dtype=torch.float64).round().long().tolist()
+    for first in range(0, count, STATISTICS_BATCH):
+        yield runtime.move(windows.gather(numbers[first : first + STATISTICS_BATCH]))

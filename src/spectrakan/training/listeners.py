@@ -1,15 +1,17 @@
-"""Those who listen to a training loop on behalf of the run folder: log and checkpoints."""
+"""What a run folder keeps of the training loop's events: log, checkpoints and TensorBoard curves."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from spectrakan.checkpoint import describe_model, save_best, save_checkpoint
-from spectrakan.errors import ConfigError
+from spectrakan.checkpoint import save_best, save_checkpoint
+from spectrakan.errors import ConfigError, RunError
+from spectrakan.models.operator import describe_model
 from spectrakan.runs import RunFolder, RunLog
-from spectrakan.training.events import EpochEnded, Event, Recovered, StepTaken
+from spectrakan.training.loop import EpochEnded, Event, Recovered, StepTaken
 from spectrakan.training.session import Session
 from spectrakan.training.settings import RunSettings
 
@@ -28,26 +30,26 @@ class LogWriter:
             case StepTaken() if event.step % self.every == 0:
                 self._write("step", event, loss=event.loss, rate=event.rate, gradient_norm=event.gradient_norm)
             case EpochEnded():
-                facts = {"loss": event.loss, "validation": event.validation, "is_best": event.is_best}
-                self._write("epoch", event, **facts)
+                self._write("epoch", event, loss=event.loss, validation=event.validation, is_best=event.is_best)
             case Recovered():
                 self._write("recovery", event, reason=event.reason, rate_factor=event.rate_factor)
             case _:
                 pass
 
-    def _write(self, name: str, event: Event, **facts: Any) -> None:
+    def _write(self, name: str, event: Event, **values: Any) -> None:
         now = time.perf_counter()
         # Time since the line before, so that the sum over lines is the time of the run, resumed or not.
-        self.log.write(name, epoch=event.epoch, step=event.step, **facts, seconds=round(now - self.since, 4))
+        self.log.write(name, epoch=event.epoch, step=event.step, **values, seconds=round(now - self.since, 4))
         self.since = now
 
 
 class CheckpointWriter:
     """Saves `last` when it is due, and `best` when an epoch was the best; all processes take part."""
 
-    def __init__(self, session: Session, folder: RunFolder | None) -> None:
+    def __init__(self, session: Session, folder: RunFolder | None, log: RunLog | None = None) -> None:
         self.session = session
         self.folder = folder
+        self.log = log
         self.since = time.monotonic()
         session.checkpoint_wanted = self.wanted
 
@@ -55,7 +57,8 @@ class CheckpointWriter:
         """Save what an event calls for."""
         session = self.session
         if isinstance(event, EpochEnded) and event.is_best and self.folder is not None and session.runtime.writes:
-            save_best(self.folder.best, describe_model(session.model), session.best_weights)
+            self.folder.require_present()
+            save_best(self.folder.best, describe_model(session.model), session.best_weights, session.run_id)
         if isinstance(event, StepTaken) and (session.checkpoint_due or session.stopping):
             self.save_last()
 
@@ -63,22 +66,31 @@ class CheckpointWriter:
         """Write the whole state, so that a run can go on from here."""
         state = self.session.capture()
         if self.folder is not None and self.session.runtime.writes:
-            save_checkpoint(self.folder.last, state)
+            self.folder.require_present()
+            lines = None if self.log is None else self.log.mark()
+            bound = replace(state, run_id=self.session.run_id, log_lines=lines)
+            try:
+                save_checkpoint(self.folder.last, bound, keep=self.session.config.runtime.keep_checkpoints)
+            except RunError:
+                self.folder.require_present()
+                raise
         self.since = time.monotonic()
 
     def wanted(self) -> bool:
         """Whether the step that is under way should be followed by a checkpoint."""
-        choices = self.session.choices.runtime
+        config = self.session.config.runtime
         if self.folder is None:
             return False
-        if choices.checkpoint_steps:
-            return (self.session.position.step + 1) % choices.checkpoint_steps == 0
-        return time.monotonic() - self.since >= choices.checkpoint_seconds
+        if self.session.save_requested():
+            return True
+        if config.checkpoint_steps:
+            return (self.session.position.step + 1) % config.checkpoint_steps == 0
+        return time.monotonic() - self.since >= config.checkpoint_seconds
 
 
-def require_tensorboard(choices: RunSettings) -> None:
+def require_tensorboard(config: RunSettings) -> None:
     """Refuse to track a run where the package for it is not installed, before anything is done."""
-    if choices.runtime.tensorboard and find_spec("tensorboard") is None:
+    if config.runtime.tensorboard and find_spec("tensorboard") is None:
         raise ConfigError("runtime.tensorboard=true needs the extra `track`: pip install 'spectrakan[track]'")
 
 

@@ -1,6 +1,6 @@
-"""The training loop: take steps, validate after epochs, tell what happened.
+"""The training loop: take steps, validate after epochs, give an event for each.
 
-It prints nothing, writes nothing and catches nothing. Whoever runs it listens to its events:
+It prints nothing, writes nothing and catches nothing; display, log and checkpoints listen to its events:
 
     for event in train_epochs(session):
         show(event)
@@ -10,88 +10,202 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from spectrakan.training.events import EpochEnded, Event, StepTaken
-from spectrakan.training.recovery import Recovery
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from spectrakan.fields import Window
+from spectrakan.training.runtime import noise_source
 from spectrakan.training.session import Session
-from spectrakan.training.step import StepResult, take_step
+from spectrakan.training.unroll import horizon_at
+
+SETTLED = 10
+"""Steps before the running mean of the loss is compared with."""
+MEMORY = 0.95
+"""Largest weight of the past in that mean."""
+
+
+@dataclass(frozen=True)
+class StepTaken:
+    """One step of the optimizer."""
+
+    epoch: int
+    step: int
+    total_steps: int
+    loss: float
+    rate: float
+    gradient_norm: float
+    samples: int
+    """Windows in the step, over all processes."""
+    seconds: float
+    compute_seconds: float
+    """Of these: forward, backward and optimizer."""
+
+
+@dataclass(frozen=True)
+class EpochEnded:
+    """All windows were seen once more; `validation` is None where none was due."""
+
+    epoch: int
+    step: int
+    epochs: int
+    loss: float
+    validation: float | None
+    is_best: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A step was not taken; training goes on from its last good state at a lower rate."""
+
+    epoch: int
+    step: int
+    reason: str
+    attempt: int
+    rate_factor: float
+
+
+Event = StepTaken | EpochEnded | Recovered
+Listener = Callable[[Event], None]
 
 
 def train_epochs(session: Session) -> Iterator[Event]:
-    """Train from where the session stands to its last epoch, or until it is asked to stop.
+    """Train from where the session stands to its last epoch, or until a stop is requested.
 
     After every event the session is in a state that can be saved, and from which a restored session does
     the same steps again, bit for bit.
     """
-    recovery = Recovery(session)
     if session.good is None:
-        recovery.remember()
-    while session.loader.epoch < session.choices.training.epochs:
-        epoch, begin = session.loader.epoch, time.perf_counter()
-        last = begin
+        session.remember()
+    while session.loader.epoch < session.config.training.epochs:
+        epoch = session.loader.epoch
+        begin = since = time.perf_counter()
         for window in session.loader:
-            session.model.train()
-            result = take_step(session, window)
-            if result.problem:
-                yield recovery.go_back(result.problem)
+            event = take_step(session, window, epoch, since)
+            since = time.perf_counter()
+            yield event
+            if isinstance(event, Recovered):
                 break
-            now = time.perf_counter()
-            yield _told(session, epoch, result, seconds=now - last)
-            last = now
             if session.stopping:
                 return
         else:
             yield end_epoch(session, epoch, begin)
-            recovery.remember()
+            session.remember()
+
+
+def take_step(session: Session, window: Window, epoch: int, since: float) -> StepTaken | Recovered:
+    """Move the weights by one batch; where loss or gradient are not sane, go back to the last good state instead."""
+    runtime, position = session.runtime, session.position
+    rate = session.rate
+    session.model.train()
+    for group in session.optimizer.param_groups:
+        group["lr"] = rate
+    window = runtime.move(window)
+    begin = time.perf_counter()
+    loss = _gradient(session, window)
+    limit = session.config.training.clip_norm or math.inf
+    norm = float(torch.nn.utils.clip_grad_norm_(session.parameters, limit))
+    # One sum gives all processes the loss, and whether a stop or a checkpoint is requested in any of them.
+    requests = (float(session.stop_requested()), float(runtime.writes and session.checkpoint_wanted()))
+    loss, stop, save = runtime.sum((loss / runtime.world_size, *requests))
+    session.stopping, session.checkpoint_due = stop > 0, save > 0
+    if reason := _divergence(session, loss, norm):
+        failed_at, failed_epoch = position.step, session.loader.epoch
+        session.go_back(reason)
+        position = session.position
+        return Recovered(failed_epoch, failed_at, reason, position.recoveries, position.rate_factor)
+    session.optimizer.step()
+    session.constrain()
+    compute_seconds = time.perf_counter() - begin
+    position.step += 1
+    session.average.update(position.step)
+    # A running mean without bias towards its start: the weight of the past grows to MEMORY.
+    past = min(MEMORY, (position.step - 1) / position.step)
+    position.running_loss = past * position.running_loss + (1 - past) * loss
+    position.epoch_loss += loss
+    position.epoch_steps += 1
+    return StepTaken(
+        epoch=epoch,
+        step=position.step,
+        total_steps=session.total_steps,
+        loss=loss,
+        rate=rate,
+        gradient_norm=norm,
+        samples=window.inputs.shape[0] * runtime.world_size,
+        seconds=time.perf_counter() - since,
+        compute_seconds=compute_seconds,
+    )
+
+
+def _gradient(session: Session, window: Window) -> float:
+    """Accumulate the gradient of the mean loss over the pieces of a batch; processes meet at the last one."""
+    config, position, runtime = session.config, session.position, session.runtime
+    horizon = horizon_at(position.step / session.total_steps, config.training)
+    noise = noise_source(config.runtime.seed, position.step, runtime.rank)
+    session.optimizer.zero_grad()
+    total, count = 0.0, window.inputs.shape[0]
+    pieces = list(_pieces(window, config.training.accumulate))
+    for index, piece in enumerate(pieces):
+        objective, last = session.objective, index + 1 == len(pieces)
+        apart = objective.no_sync() if isinstance(objective, DistributedDataParallel) and not last else nullcontext()
+        with apart:
+            with runtime.autocast():
+                loss: Tensor = objective(piece, horizon, noise) * (piece.inputs.shape[0] / count)
+            loss.backward()
+        total += float(loss.detach())
+    return total
+
+
+def _pieces(window: Window, count: int) -> Iterator[Window]:
+    size = -(-window.inputs.shape[0] // count)
+    for first in range(0, window.inputs.shape[0], size):
+        part: dict[str, Any] = {
+            field.name: value[first : first + size]
+            for field in fields(window)
+            if isinstance(value := getattr(window, field.name), Tensor)
+        }
+        yield replace(window, **part)
+
+
+def _divergence(session: Session, loss: float, norm: float) -> str:
+    """Why a step must not be taken; every process comes to the same result."""
+    position, training = session.position, session.config.training
+    if not math.isfinite(loss):
+        return f"the loss is {loss}"
+    if not math.isfinite(norm):
+        return f"the gradient's norm is {norm}"
+    if position.step >= SETTLED and loss > training.divergence_factor * position.running_loss:
+        return f"the loss rose to {loss:.3g}, its running mean is {position.running_loss:.3g}"
+    return ""
 
 
 def end_epoch(session: Session, epoch: int, begin: float) -> EpochEnded:
-    """Validate where it is due, and keep the weights if they are the best so far."""
-    position, training = session.position, session.choices.training
+    """Validate where it is due, and keep the weights if they are the best so far; smaller is better."""
+    position, training = session.position, session.config.training
     loss = position.epoch_loss / max(1, position.epoch_steps)
     position.epoch_loss, position.epoch_steps = 0.0, 0
-    last = epoch + 1 == training.epochs
-    score, is_best = None, False
-    if last or (epoch + 1) % training.validate_epochs == 0:
-        score = _validated(session)
-        is_best = _keep_if_best(session, loss if score is None else score)
+    error, is_best = None, False
+    if epoch + 1 == training.epochs or (epoch + 1) % training.validate_epochs == 0:
+        session.model.eval()
+        with session.average.applied():
+            error = session.validate(session.model)
+        score = loss if error is None else error
+        is_best = math.isfinite(score) and (position.best is None or score < position.best)
+        if is_best:
+            position.best, position.best_step = score, position.step
+            session.best_weights = session.averaged_state()
     return EpochEnded(
         epoch=epoch,
         step=position.step,
         epochs=training.epochs,
         loss=loss,
-        validation=score,
+        validation=error,
         is_best=is_best,
         seconds=time.perf_counter() - begin,
-    )
-
-
-def _validated(session: Session) -> float | None:
-    session.model.eval()
-    with session.average.applied():
-        return session.validate(session.model)
-
-
-def _keep_if_best(session: Session, score: float) -> bool:
-    """Smaller is better; a score that is not finite never is."""
-    position = session.position
-    if not math.isfinite(score) or (position.best is not None and score >= position.best):
-        return False
-    position.best, position.best_step = score, position.step
-    session.best_weights = session.averaged_state()
-    return True
-
-
-def _told(session: Session, epoch: int, result: StepResult, seconds: float) -> StepTaken:
-    return StepTaken(
-        epoch=epoch,
-        step=session.position.step,
-        total_steps=session.total_steps,
-        loss=result.loss,
-        rate=result.rate,
-        gradient_norm=result.gradient_norm,
-        samples=result.samples,
-        seconds=seconds,
-        compute_seconds=result.compute_seconds,
     )

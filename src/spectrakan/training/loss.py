@@ -12,7 +12,6 @@ Every sample counts the same, so the mean over processes of means over their bat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -46,7 +45,12 @@ def loss(
     if name == "h1" and observed is not None:
         raise ConfigError("the h1 loss needs neighbouring cells, so it cannot be used with observed_fraction < 1")
     weights = cell_weights(pred, grid, observed)
-    per_frame = LOSSES[name](pred, target, weights).mean(-1)
+    norm = _sobolev if name == "h1" else _square
+    error = norm(pred - target, weights)
+    if name != "mse":
+        # The root has no slope at zero; the tiny constant keeps the gradient of a perfect prediction finite.
+        error = (error + 1e-24).sqrt() / norm(target, weights).clamp_min(FLOOR**2).sqrt()
+    per_frame = error.mean(-1)
     return per_frame.sum(1) if step_reduction == "sum" else per_frame.mean(1)
 
 
@@ -63,33 +67,9 @@ def cell_weights(like: Fields, grid: Grid | None, observed: Tensor | None) -> Te
     return seen / seen.flatten(1).sum(1).view(-1, *[1] * (like.ndim - 1))
 
 
-def _mse(pred: Tensor, target: Tensor, weights: Tensor) -> Tensor:
-    return _square(pred - target, weights)
-
-
-def _relative_l2(pred: Tensor, target: Tensor, weights: Tensor) -> Tensor:
-    return _ratio(_square(pred - target, weights), _square(target, weights))
-
-
-def _h1(pred: Tensor, target: Tensor, weights: Tensor) -> Tensor:
-    return _ratio(_sobolev(pred - target, weights), _sobolev(target, weights))
-
-
-LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "mse": _mse,
-    "relative_l2": _relative_l2,
-    "h1": _h1,
-}
-"""(prediction, target, weights) -> `(batch, time, field)`."""
-
-
 def _square(values: Tensor, weights: Tensor) -> Tensor:
+    """Squared norms, `(batch, time, field)`."""
     return (values.square() * weights).flatten(2, -2).sum(2)
-
-
-def _ratio(error: Tensor, reference: Tensor) -> Tensor:
-    # The root has no slope at zero; the tiny constant keeps the gradient of a perfect prediction finite.
-    return (error + 1e-24).sqrt() / reference.clamp_min(FLOOR**2).sqrt()
 
 
 def _sobolev(values: Tensor, weights: Tensor) -> Tensor:

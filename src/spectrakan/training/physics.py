@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spectrakan.data.catalog import Task
 from spectrakan.data.equation_check import CONVENTIONS, equation_misfit, equation_parameters
+from spectrakan.data.problems import Problem
 from spectrakan.data.windows import Windows
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Trajectories, Window
@@ -32,12 +32,15 @@ WINDOWS_TRIED = 16
 class PhysicsTerm:
     """The mean residual of predicted frames over a batch, differentiable in them.
 
-    `trajectories` tell the constants of the equation and the names of the conditions of each sample; `choices`
+    `trajectories` tell the constants of the equation and the names of the conditions of each sample; `config`
     are parameters that win over them, such as the convention under which a set was made.
     """
 
-    def __init__(self, equation: Equation, trajectories: Trajectories, choices: Mapping[str, Any]) -> None:
-        self.equation, self.trajectories, self.choices = equation, trajectories, choices
+    def __init__(self, equation: Equation, trajectories: Trajectories, config: Mapping[str, Any]) -> None:
+        if equation.residual is None:
+            raise ConfigError(f"training.physics_weight: the residual of '{equation.name}' is not known; set it to 0")
+        self.equation, self.trajectories, self.config = equation, trajectories, config
+        self.residual = equation.residual
 
     def __call__(self, window: Window, pred: Float[Tensor, "batch time *space field"], free: int = 0) -> Tensor:
         """Physical frames `pred` that follow the window's inputs -> `()`; the first `free` are not judged."""
@@ -50,16 +53,12 @@ class PhysicsTerm:
             total = frames.new_zeros(())
             for rows, times, parameters in self._alike(window, pred.shape[1], frames.shape[1]):
                 inputs = window.inputs[rows] if self.equation.steady else None
-                total = total + self._residual(frames[rows], inputs, times, parameters)[:, -judged:].mean(1).sum()
+                residual = self.residual(frames[rows], inputs, times, parameters)
+                total = total + residual[:, -judged:].mean(1).sum()
         return total / pred.shape[0]
 
-    def _residual(self, frames: Tensor, inputs: Tensor | None, times: list[float], parameters: Any) -> Tensor:
-        if self.equation.residual is None:
-            raise ConfigError(f"the residual of {self.equation.name} is not known")
-        return self.equation.residual(frames, inputs, times, parameters)
-
     def _alike(self, window: Window, horizon: int, kept: int) -> list[tuple[list[int], list[float], Any]]:
-        """Samples of equal time steps and conditions, for an equation takes one of each at a time."""
+        """Samples of equal time steps and conditions, because an equation takes one of each at a time."""
         count = window.inputs.shape[0]
         times = torch.zeros(count, 1, dtype=torch.float64)
         if not self.equation.steady:
@@ -75,28 +74,28 @@ class PhysicsTerm:
         for row, key in enumerate(zip(steps, conditions, strict=True)):
             groups.setdefault(key, []).append(row)
         return [
-            (rows, times[rows[0]].tolist(), self._parameters(condition)) for (_, condition), rows in groups.items()
+            (
+                rows,
+                times[rows[0]].tolist(),
+                equation_parameters(self.equation, self.trajectories, condition, self.config),
+            )
+            for (_, condition), rows in groups.items()
         ]
 
-    def _parameters(self, conditions: tuple[float, ...]) -> Any:
-        return equation_parameters(self.equation, self.trajectories, conditions, self.choices)
 
+def physics_term(problem: Problem, windows: Windows) -> PhysicsTerm:
+    """The term for a problem's windows, under the convention that their true frames fit best.
 
-def physics_term(task: Task, windows: Windows) -> PhysicsTerm:
-    """The term for a task's windows, under the convention that their true frames fit best.
-
-    A task without a residual, data that cannot be put into the equation, and data that do not solve it as stored
+    A problem without a residual, data that cannot be put into the equation, and data that do not solve it as stored
     (frames too far apart, or made otherwise) raise `ConfigError`.
     """
-    equation = task.equation
-    if equation is None or equation.residual is None:
-        raise ConfigError(
-            f"training.physics_weight needs an equation whose residual is known, '{task.name}' has none"
-        )
+    equation = problem.equation
+    if equation is None:
+        raise ConfigError(f"training.physics_weight needs an equation, '{problem.name}' has none; set it to 0")
     if reason := equation_misfit(equation, windows.trajectories):
         raise ConfigError(f"training.physics_weight: {reason}; set it to 0")
     conventions = CONVENTIONS.get(equation.name, {"": {}}).values()
-    terms = [PhysicsTerm(equation, windows.trajectories, choices) for choices in conventions]
+    terms = [PhysicsTerm(equation, windows.trajectories, config) for config in conventions]
     found, best = min(((_of_truth(term, windows), term) for term in terms), key=lambda pair: pair[0])
     if not found <= LARGEST:
         raise ConfigError(
@@ -110,6 +109,6 @@ def physics_term(task: Task, windows: Windows) -> PhysicsTerm:
 @torch.no_grad()
 def _of_truth(term: PhysicsTerm, windows: Windows) -> float:
     """Median residual of the targets of some windows, spread over all."""
-    places = np.unique(np.linspace(0, len(windows) - 1, WINDOWS_TRIED).round().astype(int)).tolist()
-    tried = [windows.gather([place]) for place in places]
+    chosen = np.unique(np.linspace(0, len(windows) - 1, WINDOWS_TRIED).round().astype(int)).tolist()
+    tried = [windows.gather([index]) for index in chosen]
     return float(np.median([float(term(window, window.targets)) for window in tried]))

@@ -1,99 +1,186 @@
-"""A whole run: data, training, the test at the end and the record; and going on with one that was cut short."""
+"""A whole run: data, training, the test at the end and the record; and how a run is continued."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spectrakan.checkpoint import Checkpoint, load_checkpoint
-from spectrakan.config import as_mapping
+from torch import nn
+
+from spectrakan.checkpoint import Checkpoint, load_best, load_newest, require_same_run, save_best
+from spectrakan.config import as_mapping, as_overrides
 from spectrakan.data.prepare import Prepared, prepare
-from spectrakan.data.progress import Progress
+from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
+from spectrakan.fields import Trajectories
 from spectrakan.models import from_pretrained
-from spectrakan.models.operator import Operator
-from spectrakan.runs import RunFolder, RunLock, RunLog, read_log, read_record, write_record
-from spectrakan.runs.log import rewind_log
-from spectrakan.training.assemble import build_session, finish_operator
-from spectrakan.training.events import Listener
+from spectrakan.models.operator import Operator, describe_model
+from spectrakan.runs import RunFolder, RunLog, cut_log, read_log, read_record, write_record
+from spectrakan.storage import versions
+from spectrakan.training.assemble import build_session, calibrate_operator
+from spectrakan.training.display import Display, display
 from spectrakan.training.listeners import CheckpointWriter, LogWriter, TensorBoardWriter, require_tensorboard
-from spectrakan.training.loop import train_epochs
-from spectrakan.training.memory import enough_memory
+from spectrakan.training.loop import Listener, train_epochs
 from spectrakan.training.outcome import final_scores, record_of
-from spectrakan.training.runtime import restarts, started
+from spectrakan.training.resolve import Resolved, resolve
+from spectrakan.training.runtime import DTYPES, enough_memory, restarts, started
 from spectrakan.training.session import Session
-from spectrakan.training.settings import RunSettings, resolve
 from spectrakan.training.stop import Stopped, StopRequest, listening
+
+Data = Trajectories | Path | str
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run."""
+    """What a run gives."""
 
     model: Operator
     """With the best weights."""
     record: dict[str, Any]
     folder: Path | None = None
 
+    def __repr__(self) -> str:
+        error = self.record["metrics"].get("relative_l2")
+        scored = "" if error is None else f", test relative L2 {error:.4g}"
+        place = "" if self.folder is None else f", in {self.folder}"
+        return f"Run({self.record['model']} on {self.record['task']}{scored}{place})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{value:.4g}</td></tr>"
+            for name, value in self.record["metrics"].items()
+            if value is not None
+        )
+        return f"<table><caption>{self.record['model']} on {self.record['task']}: test scores</caption>{rows}</table>"
+
 
 def train(
-    task: str | Path | Mapping[str, Any],
-    model: str | None = None,
+    problem: str | Path | Mapping[str, Any] | None = None,
+    model: str | nn.Module | None = None,
     overrides: Sequence[str] = (),
     output: Path | str | None = None,
     *,
+    data: Data | None = None,
+    test_data: Data | None = None,
     listeners: Sequence[Listener] = (),
-    progress: Progress | None = None,
+    progress: bool | None = None,
 ) -> Run:
-    """Train a model on a task (or what a YAML file or a record's config says), test it and record it.
+    """Train a model on a problem, test it and record it.
 
-    Without `output` nothing is written. `overrides` are texts such as `training.epochs=20`; `listeners` are
-    told every event of the loop.
+    `problem` is a known name, a YAML file or a config; without it the problem is what `data` pose (trajectories, or
+    a file of any format that `load_dataset` reads). `model` is a name, or any `nn.Module` that is called as
+    `module(x, params=None, grid=None)` with `x` `(B, history, *space, in)` at unit scale and gives
+    `(B, *space, out)`. `overrides` are texts such as `training.epochs=20`. With `output` the run is kept in that
+    folder, data in memory included. `progress` shows how far the run is; by default on terminals and in notebooks.
+
+    >>> import numpy as np
+    >>> x = np.linspace(0, 1, 16, endpoint=False)
+    >>> waves = np.stack([np.sin(2 * np.pi * (x - 0.05 * t) + p)[:, None] for p in range(8) for t in range(6)])
+    >>> data = Trajectories.from_arrays(waves.reshape(8, 6, 16, 1), ("u",), boundary=("periodic",), name="wave")
+    >>> run = train(data=data, overrides=["training.epochs=1", "model.width=8"])
+    >>> run.record["task"], run.model.signature.history, run.model.signature.in_fields
+    ('wave', 1, ('u',))
     """
-    changes = [*overrides, *([] if model is None else [f"model.name={model}"])]
-    choices = resolve(task, changes)
+    held, tests = (item if isinstance(item, Trajectories) else None for item in (data, test_data))
+    module = model if isinstance(model, nn.Module) else None
+    named = {
+        "model.name": model if module is None else "module",
+        "data.path": None if data is held else str(data),
+        "data.test_path": None if test_data is tests else str(test_data),
+    }
+    resolved = resolve(problem, [*overrides, *as_overrides(named)], data=held, test_data=tests)
     folder = None if output is None else RunFolder(Path(output))
     if folder is not None and folder.started and not restarts():
         raise ConfigError(
-            f"'{folder.path}' already holds a run; go on with it by `spectrakan train --resume {folder.path}`, "
+            f"'{folder.path}' already holds a run; continue it by `spectrakan train --resume {folder.path}`, "
             "or choose another folder"
         )
-    return _run(choices, folder, listeners, progress)
+    with display(progress) as shown:
+        return _run(resolved, folder, listeners, shown, module)
 
 
-def resume(output: Path | str, *, listeners: Sequence[Listener] = (), progress: Progress | None = None) -> Run:
-    """Go on with a run where its last checkpoint stands; a finished one is only read."""
+def resume(
+    output: Path | str,
+    *,
+    epochs: int | None = None,
+    data: Trajectories | None = None,
+    model: nn.Module | None = None,
+    listeners: Sequence[Listener] = (),
+    progress: bool | None = None,
+) -> Run:
+    """Continue a run from its last checkpoint; a finished one is only read, unless `epochs` extends it.
+
+    The schedule of an extended run is that of its new number of epochs. `data` and `model` are needed only where
+    the run was started with arrays that it did not keep, or with a module of the user's own.
+    """
     folder = RunFolder(Path(output))
-    choices = resolve(folder.read_config())
+    resolved = resolve(folder.read_config(), data=data)
+    if epochs is not None:
+        resolved = _extended(folder, resolved, epochs)
     if folder.finished:
         return Run(from_pretrained(folder.best), read_record(folder.record), folder.path)
-    return _run(choices, folder, listeners, progress)
+    with display(progress) as shown:
+        return _run(resolved, folder, listeners, shown, model)
+
+
+def _extended(folder: RunFolder, resolved: Resolved, epochs: int) -> Resolved:
+    """The run with more epochs; its record is written anew when it is finished again."""
+    now = resolved.config.training.epochs
+    if epochs <= now:
+        raise ConfigError(f"the run in '{folder.path}' has {now} epochs; extend it to more than that, got {epochs}")
+    if not versions(folder.last):
+        raise ConfigError(f"'{folder.path}' has no checkpoint to continue from")
+    config = replace(resolved.config, training=replace(resolved.config.training, epochs=epochs))
+    folder.extend(as_mapping(config))
+    return replace(resolved, config=config)
 
 
 def _run(
-    choices: RunSettings, folder: RunFolder | None, listeners: Sequence[Listener], progress: Progress | None
+    resolved: Resolved,
+    folder: RunFolder | None,
+    listeners: Sequence[Listener],
+    shown: Display,
+    module: nn.Module | None,
 ) -> Run:
-    require_tensorboard(choices)
+    require_tensorboard(resolved.config)
     with ExitStack() as stack:
         stop = stack.enter_context(listening())
-        runtime = stack.enter_context(started(choices.runtime))
+        runtime = stack.enter_context(started(resolved.config.runtime))
         if folder is not None and runtime.writes:
-            stack.enter_context(_occupied(folder))
+            stack.enter_context(folder.held())
         runtime.wait()
         if folder is not None and folder.finished:
             return Run(from_pretrained(folder.best), read_record(folder.record), folder.path)
-        saved = _saved(folder)
-        stack.enter_context(enough_memory(choices))
-        prepared = prepare(choices.task, choices.data, progress if runtime.writes else None)
-        session = build_session(choices, prepared, runtime)
-        session.stop_requested = stop
+        saved = _saved(folder, shown)
+        if folder is not None and runtime.writes:
+            shown.say(f"run folder: {folder.path}")
+            resolved = _keep_data(resolved, folder)
+        config = resolved.config
+        stack.enter_context(enough_memory(config))
+        prepared = prepare(
+            resolved.problem,
+            config.data,
+            shown.progress(f"solving {config.task}") if runtime.writes else None,
+            data=resolved.data,
+            test_data=resolved.test_data,
+            dtype=DTYPES[config.runtime.precision],
+        )
+        processes = None if saved is None else int(saved.position.get("processes", 1))
+        session = build_session(config, prepared, runtime, module, processes=processes)
+        session.stop_requested, session.save_requested = stop, stop.take_save
         if folder is not None:
-            _take_up(session, folder, saved)
-        return _carry_out(session, prepared, folder, listeners, stop)
+            _restore(session, folder, saved)
+        told = [*listeners, shown.listener] if runtime.writes else []
+        try:
+            return _carry_out(session, prepared, folder, told, stop)
+        except Stopped:
+            if folder is not None and runtime.writes:
+                shown.say(f"stopped; continue by: spectrakan train --resume {folder.path}")
+            raise
 
 
 def _carry_out(
@@ -103,18 +190,25 @@ def _carry_out(
     listeners: Sequence[Listener],
     stop: StopRequest,
 ) -> Run:
-    choices, runtime = session.choices, session.runtime
+    config, runtime = session.config, session.runtime
     writes = folder if runtime.writes else None
-    if writes is not None and not writes.started:
-        writes.write_config(as_mapping(choices))
     begin = time.perf_counter()
     spent = 0.0 if folder is None else sum(line.get("seconds", 0.0) for line in read_log(folder.log))
     with ExitStack() as stack:
-        saver = CheckpointWriter(session, folder)
-        told: list[Listener] = [saver, *(listeners if runtime.writes else ()), *_writers(stack, writes, session)]
+        log = None
+        told: list[Listener] = []
+        if writes is not None:
+            log = stack.enter_context(closing(RunLog(writes.log)))
+            told.append(LogWriter(log, config.runtime.log_steps))
+        if writes is not None and config.runtime.tensorboard:
+            told.append(stack.enter_context(closing(TensorBoardWriter(writes, session.position.step))))
+        saver = CheckpointWriter(session, folder, log)
+        # The log before the checkpoint: a kill between the two must not lose a line that the checkpoint is past.
+        told += [saver, *listeners]
         stop.patient = True
-        if session.parameters:
-            _listen(session, told)
+        for event in train_epochs(session) if session.parameters else ():
+            for listener in told:
+                listener(event)
         if session.stopping or stop():
             if not session.stopping:
                 saver.save_last()
@@ -125,70 +219,58 @@ def _carry_out(
     if session.best_weights:
         model.load_state_dict(session.best_weights)
     model.eval()
-    finish_operator(model, choices, prepared, runtime)
+    calibrate_operator(model, config, prepared, runtime)
     seconds = spent + time.perf_counter() - begin
     if writes is not None:
-        model.save_pretrained(writes.best)
-    scores = final_scores(model, prepared, choices, runtime)
-    record = record_of(model, prepared, choices, scores, seconds=seconds, runtime=runtime, digest=session.data_sha256)
+        save_best(writes.best, describe_model(model), model.state_dict(), session.run_id)
+    scores = final_scores(model, prepared, config, runtime)
+    record = record_of(model, prepared, config, scores, seconds=seconds, runtime=runtime, digest=session.data_sha256)
     if writes is not None:
         write_record(writes.record, record)
     runtime.wait()
     return Run(model, record, None if folder is None else folder.path)
 
 
-def _listen(session: Session, listeners: Sequence[Listener]) -> None:
-    for event in train_epochs(session):
-        for listener in listeners:
-            listener(event)
+def _keep_data(resolved: Resolved, folder: RunFolder) -> Resolved:
+    """Write data that are only in memory into the run folder, so that every command finds them again."""
+    kept: dict[str, Any] = {}
+    for key, name, data in (("path", "data.h5", resolved.data), ("test_path", "test_data.h5", resolved.test_data)):
+        if data is None or getattr(resolved.config.data, key) is not None:
+            continue
+        place = (folder.path / name).absolute()
+        if not place.is_file():
+            write_dataset(place, data)
+        kept[key] = str(place)
+    return replace(resolved, config=replace(resolved.config, data=replace(resolved.config.data, **kept)))
 
 
-def _saved(folder: RunFolder | None) -> Checkpoint | None:
-    """The last checkpoint of a folder, if one was ever written; read early, so that damage is told at once.
-
-    After a cut in the middle of an exchange its predecessor stands in for it.
-    """
-    if folder is None or not (folder.last.is_dir() or folder.last.with_name(".last.previous").is_dir()):
+def _saved(folder: RunFolder | None, shown: Display) -> Checkpoint | None:
+    """The newest sound checkpoint of a folder, if one was ever written; read early, so that damage shows at once."""
+    if folder is None or not versions(folder.last):
         return None
-    return load_checkpoint(folder.last)
+    saved, notice = load_newest(folder.last)
+    if notice is not None:
+        shown.say(f"warning: {notice}")
+    return saved
 
 
-def _take_up(session: Session, folder: RunFolder, saved: Checkpoint | None) -> None:
-    """Stand where the last checkpoint was taken, and forget what was logged after it."""
-    if saved is not None and saved.position.get("best") is not None:
-        # Before the state is restored, for building a model draws random numbers.
-        session.best_weights = dict(from_pretrained(folder.best).state_dict())
+def _restore(session: Session, folder: RunFolder, saved: Checkpoint | None) -> None:
+    """Bind a new run to its folder, or restore the run of that folder; lines logged after its checkpoint go."""
+    writes, digest = session.runtime.writes, session.data_sha256
+    if writes and folder.started:
+        session.run_id = folder.verify(data_sha256=digest)
+    elif writes:
+        folder.write_config(as_mapping(session.config))
+        session.run_id = folder.write_manifest(data_sha256=digest)
     if saved is not None:
+        if writes:
+            require_same_run(folder.last, saved.run_id, session.run_id)
+        has_best = saved.position.get("best") is not None
+        if has_best or versions(folder.best):
+            weights = load_best(folder.best, session.run_id if writes else None)
+            # Weights that a killed run kept after this checkpoint are found again.
+            session.best_weights = weights if has_best else {}
         session.restore(saved)
-    if session.runtime.writes and folder.log.is_file():
-        rewind_log(folder.log, session.position.step, session.loader.epoch)
+    if writes and folder.log.is_file():
+        cut_log(folder.log, 0 if saved is None else saved.log_lines or 0)
     session.runtime.wait()
-
-
-def _writers(stack: ExitStack, folder: RunFolder | None, session: Session) -> Iterator[Listener]:
-    if folder is None:
-        return
-    choices = session.choices
-    log = RunLog(folder.log)
-    stack.callback(log.close)
-    yield LogWriter(log, choices.runtime.log_steps)
-    if choices.runtime.tensorboard:
-        board = TensorBoardWriter(folder, session.position.step)
-        stack.callback(board.close)
-        yield board
-
-
-@contextmanager
-def _occupied(folder: RunFolder) -> Iterator[None]:
-    """Hold the folder; one that was made for a run that never began is removed again."""
-    made = folder.create()
-    with RunLock(folder.lock):
-        folder.discard_drafts()
-        try:
-            yield
-        finally:
-            if made and not folder.started:
-                folder.lock.unlink(missing_ok=True)
-                for place in made:
-                    if not any(place.iterdir()):
-                        place.rmdir()

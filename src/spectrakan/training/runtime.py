@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -22,11 +25,15 @@ from torch.distributed.rendezvous import rendezvous
 
 from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, RunError
-from spectrakan.evaluation.share import Share
-from spectrakan.training.settings import RuntimeSettings
+from spectrakan.evaluation.batches import Share
+from spectrakan.fields import Window
+from spectrakan.processor import REMEDY, bfloat16_works
+from spectrakan.training.settings import RunSettings, RuntimeSettings
 
 LOST = ("gloo", "NCCL", "Connection", "connection")
 """What torch says when a process that others wait for is gone."""
+NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory", "bad_alloc")
+"""What torch and the system say when memory is exhausted."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
@@ -83,10 +90,31 @@ class Runtime:
         joined = self.gather_rows(torch.frombuffer(bytearray(text), dtype=torch.uint8))
         return [json.loads(line) for line in bytes(joined.tolist()).splitlines()]
 
+    def move(self, window: Window) -> Window:
+        """A window on this device, in this run's type of numbers; its times stay as they are."""
+
+        def move(tensor: Tensor) -> Tensor:
+            return tensor.to(self.device, self.dtype, non_blocking=True)
+
+        return replace(
+            window,
+            inputs=move(window.inputs),
+            targets=move(window.targets),
+            params=None if window.params is None else move(window.params),
+            observed=None if window.observed is None else window.observed.to(self.device, non_blocking=True),
+        )
+
     @property
     def share(self) -> Share:
         """The part of a test set that this process scores."""
         return Share(self.rank, self.world_size, self.exchange)
+
+    def peak_memory_mb(self) -> float:
+        """The most memory that was in use: of the GPU where there is one, else of this process."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device) / 1e6
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return used / 1e6 if sys.platform == "darwin" else used * 1024 / 1e6
 
     def wait(self) -> None:
         """Until all processes are here."""
@@ -100,15 +128,17 @@ def restarts() -> int:
 
 
 @contextmanager
-def started(choices: RuntimeSettings) -> Iterator[Runtime]:
+def started(config: RuntimeSettings) -> Iterator[Runtime]:
     """Set up this process for a run, and leave the interpreter's global state as it was found."""
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    device = pick_device(choices.device, int(os.environ.get("LOCAL_RANK", "0")))
-    mixed = choices.precision == "bfloat16"
+    device = pick_device(config.device, int(os.environ.get("LOCAL_RANK", "0")))
+    mixed = config.precision == "bfloat16"
+    if mixed and device.type == "cpu":
+        require_bfloat16()
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    if choices.threads:
-        torch.set_num_threads(choices.threads)
-    if choices.deterministic:
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    if config.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     devices = [device] if device.type == "cuda" else []
@@ -116,13 +146,13 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
     if joined:
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        _join("nccl" if device.type == "cuda" else "gloo")
+        _join("nccl" if device.type == "cuda" else "gloo", config.process_timeout)
     try:
         with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
             # Of weights with an axis of length 1; it says of itself that nothing is wrong.
             warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
-            seed_all(choices.seed, device)
-            yield Runtime(device, DTYPES[choices.precision], mixed, rank, world)
+            seed_all(config.seed, device)
+            yield Runtime(device, DTYPES[config.precision], mixed, rank, world)
     except RuntimeError as problem:
         if world > 1 and any(sign in str(problem) for sign in LOST):
             raise RunError(f"process {rank} lost another process of this run: {problem}") from None
@@ -136,16 +166,33 @@ def started(choices: RuntimeSettings) -> Iterator[Runtime]:
             torch.use_deterministic_algorithms(strict)
 
 
+@contextmanager
+def enough_memory(config: RunSettings) -> Iterator[None]:
+    """Turn every way of running out of memory into one `RunError` that names batch size and resolution."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError, RuntimeError, OSError) as problem:
+        known = isinstance(problem, MemoryError | torch.OutOfMemoryError)
+        if not known and not any(sign in str(problem).lower() for sign in NO_MEMORY):
+            raise
+        where = config.data.resolution or "the task's own"
+        raise RunError(
+            f"not enough memory for training.batch_size={config.training.batch_size} at data.resolution={where} "
+            f"with {config.training.horizon} unrolled frames; lower one of them, raise training.accumulate, "
+            "or set training.checkpoint_activations=true"
+        ) from None
+
+
 def started_on(device: str) -> AbstractContextManager[Runtime]:
     """A process that scores or predicts: on a device of that name, as its part among several if there are."""
     return started(build_settings(RuntimeSettings, {"device": device}, where="runtime"))
 
 
-def _join(backend: str) -> None:
-    """Meet the other processes; each restart under keys of its own, for torchrun's store keeps the old ones."""
+def _join(backend: str, seconds: float) -> None:
+    """Meet the other processes; each restart under keys of its own, because torchrun's store keeps the old ones."""
     store, rank, world = next(iter(rendezvous("env://")))
     kept = dist.PrefixStore(f"start_{restarts()}", store)  # type: ignore[attr-defined]
-    dist.init_process_group(backend, store=kept, rank=rank, world_size=world)
+    dist.init_process_group(backend, store=kept, rank=rank, world_size=world, timeout=timedelta(seconds=seconds))
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
@@ -158,6 +205,15 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
     if chosen == "cuda":
         return torch.device("cuda", local_rank % max(1, torch.cuda.device_count()))
     return torch.device(chosen)
+
+
+def require_bfloat16(works: Callable[[], bool] = bfloat16_works) -> None:
+    """Refuse bfloat16 on a processor where its first matrix product would end the process."""
+    if not works():
+        raise ConfigError(
+            "runtime.precision=bfloat16 would end this process: the processor announces AMX instructions and cannot "
+            f"execute them; {REMEDY}, or use runtime.precision=float32"
+        )
 
 
 def require_compiler(device: torch.device) -> None:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from spectrakan.checkpoint import Checkpoint, describe_model
+from spectrakan.checkpoint import Checkpoint
 from spectrakan.data.loader import Loader
-from spectrakan.errors import ConfigError, DataFormatError
-from spectrakan.models.operator import Operator
+from spectrakan.errors import ConfigError, DataFormatError, RunError
+from spectrakan.models.operator import Operator, describe_model
 from spectrakan.theory.control import cap_slopes
 from spectrakan.theory.parts import token_kan
-from spectrakan.training.average import WeightAverage
+from spectrakan.training.optimizer import WeightAverage, build_optimizer, rate_factor
 from spectrakan.training.runtime import Runtime, random_states, require_compiler, restore_random
-from spectrakan.training.schedule import rate_factor
 from spectrakan.training.settings import RunSettings
 from spectrakan.training.unroll import Objective
+
+RECOVERY_RATE = 0.5
+"""What the learning rate is multiplied by at each recovery."""
 
 
 @dataclass
@@ -48,22 +48,24 @@ class Session:
         self,
         objective: Objective,
         loader: Loader,
-        choices: RunSettings,
+        config: RunSettings,
         runtime: Runtime,
         data_sha256: str,
         validate: Callable[[Operator], float | None],
     ) -> None:
-        self.model, self.loader, self.choices, self.runtime = objective.model, loader, choices, runtime
+        self.model, self.loader, self.config, self.runtime = objective.model, loader, config, runtime
         self.data_sha256, self.validate = data_sha256, validate
         self.position = Position()
         self.constrain()
-        self.average = WeightAverage(self.model, choices.training.average, self.constrain)
+        self.average = WeightAverage(self.model, self.model.stages.ema_decay, self.constrain)
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        self.optimizer = _optimizer(self.parameters, choices)
-        self.objective = _wrapped(objective, choices, runtime)
+        self.optimizer = build_optimizer(self.parameters, config.training)
+        self.objective = _wrapped(objective, config, runtime)
         self.best_weights: dict[str, Tensor] = {}
         self.good: Checkpoint | None = None
+        self.run_id = ""
         self.stop_requested: Callable[[], bool] = lambda: False
+        self.save_requested: Callable[[], bool] = lambda: False
         self.checkpoint_wanted: Callable[[], bool] = lambda: False
         self.stopping = False
         self.checkpoint_due = False
@@ -71,12 +73,12 @@ class Session:
     @property
     def total_steps(self) -> int:
         """Steps of the whole training."""
-        return self.choices.training.epochs * len(self.loader)
+        return self.config.training.epochs * len(self.loader)
 
     @property
     def rate(self) -> float:
         """The learning rate of the next step."""
-        training = self.choices.training
+        training = self.config.training
         shape = rate_factor(
             training.schedule,
             self.position.step,
@@ -88,7 +90,7 @@ class Session:
 
     def constrain(self) -> None:
         """Bring the weights back to where the settings want them; where nothing is capped, nothing happens."""
-        control = self.choices.training.lipschitz
+        control = self.config.training.lipschitz
         if control.cap is not None:
             cap_slopes(token_kan(self.model), control.cap, control.measure)
 
@@ -106,17 +108,12 @@ class Session:
                 "processes": self.runtime.world_size,
                 "data_sha256": self.data_sha256,
             },
-            good=self._earlier(),
+            # The present state is good itself where it stands at the same step.
+            good=self.good if self.good and self.good.position["step"] != self.position.step else None,
         )
 
-    def _earlier(self) -> Checkpoint | None:
-        """The good state, unless the present one stands at the same step."""
-        if self.good is None or self.good.position["step"] == self.position.step:
-            return None
-        return self.good
-
     def restore(self, saved: Checkpoint) -> None:
-        """Stand where `saved` was taken; a state of other data or of another model is refused."""
+        """Stand where `saved` was taken; a state of another model is refused."""
         self._check(saved)
         self.model.load_state_dict(dict(saved.weights))
         self.average.restore(saved.average)
@@ -124,9 +121,35 @@ class Session:
         self.optimizer.load_state_dict(copy.deepcopy(dict(saved.optimizer)))
         restore_random(dict(saved.random), self.runtime)
         self.good = saved.good
-        facts = saved.position
-        self.position = Position(**{entry.name: facts[entry.name] for entry in fields(Position)})
-        self.loader.restore({"epoch": facts["epoch"], "batch": facts["batch"]})
+        position = saved.position
+        self.position = Position(**{entry.name: position[entry.name] for entry in fields(Position)})
+        self.loader.restore({"epoch": position["epoch"], "batch": position["batch"]})
+
+    def remember(self) -> None:
+        """Keep a copy of the present state to go back to; costs as much memory as the weights and the optimizer."""
+        if self.config.training.max_recoveries:
+            self.good = None
+            self.good = copy.deepcopy(self.capture())
+
+    def go_back(self, reason: str) -> None:
+        """Restore the remembered state at a lower rate, because a step would spoil the weights.
+
+        After `training.max_recoveries` times `RunError` is raised. A checkpoint holds the remembered state too, so a
+        resumed run goes back to the same state as one that was never interrupted.
+        """
+        position, good, training = self.position, self.good, self.config.training
+        if good is None or position.recoveries >= training.max_recoveries:
+            kept = "The best weights so far are kept. " if self.best_weights else ""
+            raise RunError(
+                f"training diverged at step {position.step} of epoch {self.loader.epoch}: {reason}. "
+                f"It went back to a good state {training.max_recoveries} times, each time at half the rate, without "
+                f"success. {kept}Try training.learning_rate below "
+                f"{training.learning_rate * position.rate_factor:.2g}, or a shorter training.horizon"
+            )
+        self.restore(good)
+        self.good = good
+        self.position.recoveries = position.recoveries + 1
+        self.position.rate_factor = position.rate_factor * RECOVERY_RATE
 
     def averaged_state(self) -> dict[str, Tensor]:
         """The weights that are validated and kept, as copies."""
@@ -134,40 +157,18 @@ class Session:
             return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
     def _check(self, saved: Checkpoint) -> None:
-        facts: Mapping[str, Any] = saved.position
-        needed = {entry.name for entry in fields(Position)} | {"epoch", "batch", "processes", "data_sha256"}
-        if missing := sorted(needed - facts.keys()):
+        position, own = saved.position, describe_model(self.model)
+        needed = {entry.name for entry in fields(Position)} | {"epoch", "batch", "processes"}
+        if missing := sorted(needed - position.keys()):
             raise DataFormatError(f"the checkpoint does not say where training stood: missing {', '.join(missing)}")
-        if facts["data_sha256"] != self.data_sha256:
-            raise ConfigError(
-                f"the checkpoint was trained on data with SHA-256 {facts['data_sha256'][:12]}, "
-                f"the data now have {self.data_sha256[:12]}; resume with the same data"
-            )
-        if saved.model != describe_model(self.model):
-            differing = [key for key, value in describe_model(self.model).items() if saved.model.get(key) != value]
+        if differing := [key for key in {**own, **saved.model} if saved.model.get(key) != own.get(key)]:
             raise ConfigError(f"the checkpoint holds another model: its {', '.join(differing)} differ")
-        if facts["processes"] != self.runtime.world_size:
-            raise ConfigError(
-                f"the checkpoint was trained by {facts['processes']} processes, this run has "
-                f"{self.runtime.world_size}; resume with {facts['processes']}, for batches are shared out among them"
-            )
 
 
-def _optimizer(parameters: list[nn.Parameter], choices: RunSettings) -> torch.optim.Optimizer:
-    training = choices.training
-    # A model without weights to learn still has a session, so that it can be scored like the others.
-    kept: list[Tensor] = [*parameters] or [torch.zeros(0)]
-    kind = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
-    # One kernel for a tensor's whole update, which matters to a model of many small tensors.
-    return kind(kept, lr=training.learning_rate, weight_decay=training.weight_decay, fused=True)
-
-
-def _wrapped(objective: Objective, choices: RunSettings, runtime: Runtime) -> nn.Module:
-    wrapped: nn.Module = objective
-    if choices.runtime.compile:
+def _wrapped(objective: Objective, config: RunSettings, runtime: Runtime) -> nn.Module:
+    if config.runtime.compile:
         require_compiler(runtime.device)
         objective.compile()
     if runtime.world_size > 1 and any(parameter.requires_grad for parameter in objective.parameters()):
-        devices = [runtime.device] if runtime.device.type == "cuda" else None
-        wrapped = DistributedDataParallel(wrapped, device_ids=devices)
-    return wrapped
+        return DistributedDataParallel(objective, [runtime.device] if runtime.device.type == "cuda" else None)
+    return objective

@@ -1,29 +1,24 @@
-"""All choices of a run, from defaults, recipe, file and command line, in that order."""
+"""All settings of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from spectrakan.config import apply_overrides, as_mapping, build_settings, read_yaml, settings
-from spectrakan.data.catalog import TASKS, Task, task
+from spectrakan.config import Count, as_mapping, settings, to_yaml_with_help
 from spectrakan.data.prepare import DataSettings
 from spectrakan.data.windows import Starts
-from spectrakan.errors import ConfigError, nearest
-from spectrakan.models.catalog import MODELS, VARIANTS, variant_choices
+from spectrakan.errors import ConfigError
+from spectrakan.models.catalog import meanings_of
 from spectrakan.theory.control import LipschitzSettings
 from spectrakan.training.loss import LossName
-from spectrakan.training.recipes import RecipeName, recipe
-from spectrakan.training.schedule import ScheduleName
 
-Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
+ScheduleName = Literal["one_cycle", "cosine", "step", "constant"]
 ErrorName = Literal["relative_l2", "mse"]
 
 
@@ -31,8 +26,6 @@ ErrorName = Literal["relative_l2", "mse"]
 class TrainingSettings:
     """How weights are fitted."""
 
-    recipe: RecipeName = "ours"
-    """Where defaults come from: `ours`, or `pdebench` for the published protocol of that benchmark."""
     epochs: Count = 50
     """Passes over the training windows."""
     batch_size: Count = 16
@@ -69,8 +62,6 @@ class TrainingSettings:
     """Epochs after which the `step` schedule halves the rate."""
     clip_norm: NotNegative = 1.0
     """Largest norm of the gradient; 0 does not clip."""
-    average: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-    """Decay of the moving average of the weights, which is then what is validated and kept; 0 keeps none."""
     accumulate: Count = 1
     """Pieces in which a batch goes through the model, one after the other, to save memory."""
     checkpoint_activations: bool = False
@@ -85,8 +76,10 @@ class TrainingSettings:
     """Frames of those rollouts; unset: all that are predicted and scored."""
     max_recoveries: Annotated[int, Field(ge=0)] = 3
     """How often training goes back to its last good state at half the rate before it gives up."""
-    explosion: Annotated[float, Field(gt=1.0)] = 1000.0
-    """A loss this many times its running mean counts as exploded."""
+    divergence_factor: Annotated[float, Field(gt=1.0)] = 1000.0
+    """A loss this many times its running mean counts as diverged."""
+    init_from: str | None = None
+    """Folder of a run or a model whose weights and units training starts from (fine-tuning)."""
     lipschitz: LipschitzSettings = field(default_factory=LipschitzSettings)
     """How steep the token's KAN may become."""
 
@@ -119,6 +112,10 @@ class RuntimeSettings:
     """Steps from one checkpoint to the next; 0 goes by time."""
     checkpoint_seconds: NotNegative = 60.0
     """Without `checkpoint_steps`: least time between checkpoints, which are then taken after steps."""
+    keep_checkpoints: Count = 2
+    """Last checkpoints that are kept; a damaged one is passed over for the one before it."""
+    process_timeout: Positive = 1800.0
+    """Seconds after which a process that others wait for counts as lost."""
     log_steps: Count = 10
     """Steps from one line of the log to the next; epochs are always logged."""
     tensorboard: bool = False
@@ -127,98 +124,19 @@ class RuntimeSettings:
 
 @settings
 class RunSettings:
-    """The whole config of a run; `model` has `name`, `variant` and the fields of that model."""
+    """The whole config of a run; `model` has `name`, `variant`, and the settings of that model and its stages."""
 
     task: str
-    """Name of the task; `spectrakan tasks` lists them."""
+    """Name of the problem; `spectrakan tasks` lists those that are known without a file."""
+    budget: str = "short"
+    """Preset that the settings started from: smoke, short, long, paper or pdebench."""
     data: DataSettings = field(default_factory=DataSettings)
     model: dict[str, Any] = field(default_factory=dict)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
 
-    def __post_init__(self) -> None:
-        known = task(self.task).equation
-        if self.training.physics_weight and (known is None or known.residual is None):
-            raise ConfigError(
-                f"training.physics_weight={self.training.physics_weight:g} needs an equation whose residual is "
-                f"known, '{self.task}' has none; set it to 0"
-            )
 
-
-def resolve(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunSettings:
-    """The settings of a run from a task's name, a YAML file or a mapping, changed by `key=value` texts.
-
-    Whatever is not given comes from the task's recipe. Feeding `as_mapping` of the result back gives it again.
-
-    >>> chosen = resolve("darcy2d", ["training.epochs=3", "model.width=16"])
-    >>> chosen.training.epochs, chosen.model["name"], chosen.model["width"], chosen.model["num_layers"]
-    (3, 'spectrakan', 16, 4)
-    """
-    given = apply_overrides(_mapping(source), overrides)
-    name = given.get("task")
-    if not isinstance(name, str):
-        raise ConfigError(f"key 'task' is missing or no text; known: {', '.join(TASKS)}")
-    task(name)
-    kind = _group(given, "training").get("recipe", "ours")
-    model_given = _group(given, "model")
-    defaults = recipe(kind, name, model_given.get("name", "spectrakan"))
-    merged = _merge({key: value for key, value in defaults.items() if key != "model"}, given)
-    merged["model"] = _model(model_given, defaults.get("model", {}), task(name))
-    chosen = build_settings(RunSettings, merged)
-    _check_control(chosen)
-    return chosen
-
-
-def _check_control(chosen: RunSettings) -> None:
-    if chosen.training.lipschitz.active and chosen.model.get("token") != "kan":
-        raise ConfigError(
-            "training.lipschitz controls a KAN token (model.name=spectrakan, model.token=kan), "
-            f"got model.name={chosen.model['name']} with token {chosen.model.get('token', 'none')}; "
-            "leave it out or choose such a model"
-        )
-
-
-def _mapping(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(source, Mapping):
-        return dict(source)
-    text = str(source)
-    if text.endswith((".yaml", ".yml")):
-        return read_yaml(Path(text))
-    if text not in TASKS:
-        raise ConfigError(f"unknown task '{text}'{nearest(text, TASKS)} (a config file ends in .yaml)")
-    return {"task": text}
-
-
-def _group(mapping: Mapping[str, Any], key: str) -> dict[str, Any]:
-    group = mapping.get(key, {})
-    if not isinstance(group, Mapping):
-        raise ConfigError(f"'{key}' must be a group of settings, got {group!r}")
-    return dict(group)
-
-
-def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings, those of `over` winning."""
-    result = dict(under)
-    for key, value in over.items():
-        below = result.get(key)
-        if isinstance(below, Mapping) and isinstance(value, Mapping):
-            value = _merge(below, value)
-        result[key] = value
-    return result
-
-
-def _model(given: dict[str, Any], defaults: Mapping[str, Any], learnt: Task) -> dict[str, Any]:
-    """Every choice of the model, by name; those of a recipe apply where the model knows them."""
-    name, variant = given.pop("name", "spectrakan"), given.pop("variant", "default")
-    if name not in MODELS:
-        raise ConfigError(f"model.name: unknown model '{name}'{nearest(str(name), MODELS)}")
-    variants = VARIANTS.get(name, {"default": {}})
-    if variant not in variants:
-        raise ConfigError(f"model.variant: '{name}' has no variant '{variant}'{nearest(str(variant), variants)}")
-    config_class = MODELS[name][1]
-    known = config_class.__pydantic_fields__
-    fitting = {key: value for key, value in defaults.items() if key in known}
-    own = variant_choices(name, variant, space_dims=len(learnt.resolution), evolves=not learnt.steady)
-    over, under = (own, fitting) if variant != "default" else (fitting, own)
-    config = build_settings(config_class, {**under, **over, **given}, where="model")
-    return {"name": name, "variant": variant, **as_mapping(config)}
+def explained(config: RunSettings) -> str:
+    """All settings of a run as YAML, each with its meaning in a comment above it; `train` reads it again."""
+    own = {"name": "Name of the model.", "variant": "Named set of the model's settings that these started from."}
+    return to_yaml_with_help(RunSettings, as_mapping(config), {"model": own | meanings_of(config.model["name"])})

@@ -12,6 +12,7 @@ A steady task is one step. Noise on the first history makes any mode robust to t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -32,80 +33,61 @@ class Objective(nn.Module):
     With a `physics` term its value for the compared frames, in physical units, is added.
     """
 
-    def __init__(self, model: Operator, choices: TrainingSettings, physics: PhysicsTerm | None = None) -> None:
+    def __init__(self, model: Operator, config: TrainingSettings, physics: PhysicsTerm | None = None) -> None:
         super().__init__()
         self.model = model
-        self.choices = choices
+        self.config = config
         self.physics = physics
 
     def forward(self, window: Window, horizon: int, noise: torch.Generator | None = None) -> Tensor:
         """Unroll `horizon` frames and compare; `noise` is where random perturbations come from."""
-        model, choices = self.model, self.choices
+        model, config = self.model, self.config
         history, params = model.normalized(window.inputs, window.params)
         targets = model.output_units.normalize(window.targets[:, :horizon])
-        if choices.noise > 0 and noise is not None:
+        if config.noise > 0 and noise is not None:
             drawn = torch.randn(history.shape, generator=noise, dtype=history.dtype)
-            history = history + choices.noise * drawn.to(history.device)
-        free = max(0, horizon - choices.gradient_steps) if choices.mode == "pushforward" else 0
-        step = _remembering if choices.checkpoint_activations else _plain
-        pred = unroll(model, history, horizon, params, window.grid, free_steps=free, step=step)
+            history = history + config.noise * drawn.to(history.device)
+        free = max(0, horizon - config.gradient_steps) if config.mode == "pushforward" else 0
+        pred = self._unroll(history, horizon, params, window.grid, free)
         samples = loss(
-            choices.loss,
+            config.loss,
             pred[:, free:],
             targets[:, free:],
             grid=window.grid,
             observed=window.observed,
-            step_reduction=choices.step_reduction,
+            step_reduction=config.step_reduction,
         )
         value: Tensor = samples.mean()
         if self.physics is not None:
-            value = value + choices.physics_weight * self.physics(window, model.output_units.denormalize(pred), free)
-        if choices.lipschitz.penalises:
+            value = value + config.physics_weight * self.physics(window, model.output_units.denormalize(pred), free)
+        if config.lipschitz.penalises:
             # In here and not beside it: processes add up the gradients of what this module gives.
-            value = value + control_penalty(token_kan(model), choices.lipschitz)
+            value = value + control_penalty(token_kan(model), config.lipschitz)
         return value
 
-
-Step = Callable[[Operator, Tensor, Tensor | None, Grid | None], Tensor]
-
-
-def unroll(
-    model: Operator,
-    history: Tensor,
-    horizon: int,
-    params: Tensor | None,
-    grid: Grid | None,
-    *,
-    free_steps: int = 0,
-    step: Step | None = None,
-) -> Tensor:
-    """Frames `(B, horizon, *space, C)` at unit scale, the first `free_steps` of them without gradient."""
-    take = _plain if step is None else step
-    frames: list[Tensor] = []
-    for index in range(horizon):
-        with torch.set_grad_enabled(torch.is_grad_enabled() and index >= free_steps):
-            frame = take(model, history, params, grid)
-        frames.append(frame)
-        if index + 1 < horizon:
-            history = torch.cat([history[:, 1:], frame[:, None]], dim=1)
-    return torch.stack(frames, dim=1)
+    def _unroll(
+        self, history: Tensor, horizon: int, params: Tensor | None, grid: Grid | None, free_steps: int
+    ) -> Tensor:
+        """Frames `(B, horizon, *space, C)` at unit scale, the first `free_steps` of them without gradient."""
+        step: Callable[..., Tensor] = self.model.forward_normalized
+        if self.config.checkpoint_activations:
+            # Keep the input of a step instead of its inner activations, and compute these again on the way back.
+            step = partial(checkpoint, step, use_reentrant=False)
+        frames: list[Tensor] = []
+        for index in range(horizon):
+            with torch.set_grad_enabled(torch.is_grad_enabled() and index >= free_steps):
+                frame = step(history, params, grid)
+            frames.append(frame)
+            if index + 1 < horizon:
+                history = torch.cat([history[:, 1:], frame[:, None]], dim=1)
+        return torch.stack(frames, dim=1)
 
 
-def horizon_at(progress: float, choices: TrainingSettings) -> int:
+def horizon_at(progress: float, config: TrainingSettings) -> int:
     """Frames to unroll at a share `progress` of the training.
 
     With `curriculum` c > 0 the horizon grows evenly from 1 to its full length over the first share c.
     """
-    if choices.curriculum == 0.0 or progress >= choices.curriculum:
-        return choices.horizon
-    return min(choices.horizon, 1 + int(progress / choices.curriculum * choices.horizon))
-
-
-def _plain(model: Operator, history: Tensor, params: Tensor | None, grid: Grid | None) -> Tensor:
-    return model.forward_normalized(history, params, grid)
-
-
-def _remembering(model: Operator, history: Tensor, params: Tensor | None, grid: Grid | None) -> Tensor:
-    """Keep the input of a step instead of its inner activations, and compute these again on the way back."""
-    frame: Tensor = checkpoint(model.forward_normalized, history, params, grid, use_reentrant=False)
-    return frame
+    if config.curriculum == 0.0 or progress >= config.curriculum:
+        return config.horizon
+    return min(config.horizon, 1 + int(progress / config.curriculum * config.horizon))

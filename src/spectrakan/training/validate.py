@@ -7,22 +7,21 @@ mse          mean over samples, fields, frames and cells of (p - t)²
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
 from spectrakan.data.windows import Windows
 from spectrakan.fields import Window
 from spectrakan.models.operator import Operator
+from spectrakan.models.rollout import rollout
 from spectrakan.numerics.float64 import to_float64
-from spectrakan.rollout import rollout
 from spectrakan.training.runtime import Runtime
 from spectrakan.training.settings import ErrorName, TrainingSettings
 
 
 def validator(
-    windows: Windows | None, choices: TrainingSettings, runtime: Runtime
+    windows: Windows | None, config: TrainingSettings, runtime: Runtime
 ) -> Callable[[Operator], float | None]:
     """The error of a model on these windows; None where there are none.
 
@@ -32,9 +31,9 @@ def validator(
     def validate(model: Operator) -> float | None:
         if windows is None:
             return None
-        mine = list(range(runtime.rank, len(windows), runtime.world_size))
-        batches = _batches(mine, choices.batch_size)
-        total = sum(_errors(model, windows.gather(batch), choices.validation, runtime) for batch in batches)
+        mine = range(runtime.rank, len(windows), runtime.world_size)
+        batches = (mine[first : first + config.batch_size] for first in range(0, len(mine), config.batch_size))
+        total = sum(_errors(model, windows.gather(batch), config.validation, runtime) for batch in batches)
         error = runtime.sum((total,))[0] / len(windows)
         return error if math.isfinite(error) else math.inf
 
@@ -44,23 +43,16 @@ def validator(
 @torch.no_grad()
 def _errors(model: Operator, window: Window, name: ErrorName, runtime: Runtime) -> float:
     """Sum over some samples of their errors."""
-
-    def move(tensor: Tensor) -> Tensor:
-        return tensor.to(runtime.device, runtime.dtype)
-
-    inputs, targets = move(window.inputs), move(window.targets)
-    params = None if window.params is None else move(window.params)
+    window = runtime.move(window)
+    inputs, targets, params = window.inputs, window.targets, window.params
     if model.signature.evolves:
         pred = rollout(model, inputs, targets.shape[1], params, window.grid)
     else:
         pred = model(inputs, params, window.grid)[:, None]
     if name == "mse":
         return float(to_float64(pred - targets).square().flatten(1).mean(1).sum())
-    error, size = (values.square().flatten(1, -2).sum(1).sqrt() for values in (pred - targets, targets))
+    # In float64: squares of fields of 1e-25 or 1e20 are nothing or infinite in float32.
+    error, size = (to_float64(v).square().flatten(1, -2).sum(1).sqrt() for v in (pred - targets, targets))
     ratio = error / size.clamp_min(torch.finfo(size.dtype).tiny)
     # A field that is zero throughout has no relative error; its absolute one stands in.
     return float(to_float64(torch.where(size > 0, ratio, error).mean(-1)).sum())
-
-
-def _batches(indices: Sequence[int], size: int) -> list[Sequence[int]]:
-    return [indices[first : first + size] for first in range(0, len(indices), size)]

@@ -11,7 +11,7 @@ from spectrakan.errors import ConfigError
 
 
 def test_models_are_measured_and_compared_with_the_first(capsys):
-    bench("cns1d", ["fno", "persistence"], "default", 32, 2, 3, "cpu", as_json=True)
+    bench("cns1d", ["fno", "persistence"], 32, 2, 3, "cpu", as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert (found["task"], found["cells"], found["device"]) == ("cns1d", [32], "cpu")
     first, second = found["models"]
@@ -23,7 +23,7 @@ def test_models_are_measured_and_compared_with_the_first(capsys):
 
 
 def test_the_table_names_what_was_measured(capsys):
-    bench("darcy2d", ["spectrakan"], "paper", 16, 1, 1, "cpu", as_json=False)
+    bench("darcy2d", ["spectrakan"], 16, 1, 1, "cpu", as_json=False)
     title, head, row = capsys.readouterr().out.splitlines()
     assert title == "darcy2d, 16 x 16 cells, cpu, medians of 1 rounds in turns:"
     assert head.split("  ")[0] == "model"

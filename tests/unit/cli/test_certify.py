@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,14 +43,15 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Start the command on a folder whose data, model and certificate are given, and give its exit code."""
 
     def start(found: Certificate, cap: float | None = None) -> int:
-        module = sys.modules["spectrakan.cli.certify"]  # the room gives the function under the same name
+        module = import_module("spectrakan.cli.certify")
         window = Window(inputs=torch.zeros(1, 1, 8, 1), targets=torch.zeros(1, 1, 8, 1))
         control = SimpleNamespace(cap=cap, measure="hull")
         monkeypatch.setattr(module, "_windows", lambda *_: Gathered(window))
-        monkeypatch.setattr(module, "resolve", lambda _: SimpleNamespace(training=SimpleNamespace(lipschitz=control)))
-        monkeypatch.setattr(module.RunFolder, "read_config", lambda _: {})
-        monkeypatch.setattr(module, "from_pretrained", lambda _: None)
-        monkeypatch.setattr(module, "certify_model", lambda *_, **__: found)
+        config = SimpleNamespace(training=SimpleNamespace(lipschitz=control))
+        monkeypatch.setattr("spectrakan.training.resolve", lambda _: SimpleNamespace(config=config))
+        monkeypatch.setattr("spectrakan.runs.RunFolder.read_config", lambda _: {})
+        monkeypatch.setattr("spectrakan.models.from_pretrained", lambda _: None)
+        monkeypatch.setattr("spectrakan.theory.certify", lambda *_, **__: found)
         monkeypatch.setattr("sys.argv", ["spectrakan", "certify", str(tmp_path)])
         with pytest.raises(SystemExit) as end:
             app.main()

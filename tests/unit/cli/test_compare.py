@@ -6,8 +6,9 @@ import csv
 
 import pytest
 
-from spectrakan.cli.compare import compare, comparison
+from spectrakan.cli.compare import compare
 from spectrakan.errors import ConfigError
+from spectrakan.report import scores_table
 from spectrakan.runs import make_record, write_record
 
 
@@ -44,8 +45,8 @@ def test_the_best_comes_first_and_the_paper_stands_beside_it(runs, tmp_path, cap
 
 
 def test_different_data_and_different_tasks_are_told(runs, tmp_path):
-    mixed = comparison({"a": record("fno", 0.1), "b": record("fno", 0.1, sha="b")})
+    mixed = scores_table("scores", {"a": record("fno", 0.1), "b": record("fno", 0.1, sha="b")})
     assert "different data" in mixed.notes[-1]
     write_record(tmp_path / "other.json", record("fno", 0.1, task="cns1d"))
-    with pytest.raises(ConfigError, match="different tasks"):
+    with pytest.raises(ConfigError, match="different problems"):
         compare([runs[0], tmp_path / "other.json"])

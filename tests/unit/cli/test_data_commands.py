@@ -12,10 +12,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spectrakan.cli.app import build_app
-from spectrakan.cli.progress import progress_bar
 from spectrakan.data import load_dataset, save_dataset
+from spectrakan.data.formats.mapping import MAPPING_HELP
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError, DataFormatError
+from spectrakan.training.display import progress_bar
 
 
 def run(*words: str) -> Result:
@@ -30,8 +31,8 @@ def test_tasks_lists_all_and_explains_one():
     assert "coefficient -> pressure" in table.output
     one = run("tasks", "darcy2d")
     assert "beta = 1.0" in one.output
-    assert "split     train 0.8, validation 0.1, test 0.1, at random" in one.output
-    assert "gap of 10" in run("tasks", "climate2d").output
+    assert "split     train 0.8, validation 0.1, test 0.1, by trajectory" in one.output
+    assert "gap 10" in run("tasks", "climate2d").output
     assert isinstance(run("tasks", "darcy").exception, ConfigError)
 
 
@@ -69,7 +70,7 @@ def test_generate_writes_what_the_library_makes(tmp_path: Path):
     assert "solving darcy2d: 3 of 3" in result.stderr
     again = run(*words)
     assert isinstance(again.exception, ConfigError)
-    assert "there already" in str(again.exception)
+    assert "exists already" in str(again.exception)
     assert run(*words, "--force").exit_code == 0
 
 
@@ -131,7 +132,7 @@ def test_check_tells_health_by_words_and_exit_code(tmp_path: Path):
 
 
 def test_check_reads_a_split_and_finds_its_leak(tmp_path: Path):
-    made = generate("shallow_water2d", 8, resolution=8, frames=3, family="pdebench")
+    made = generate("shallow_water2d", 8, resolution=8, frames=3, params={"family": "pdebench"})
     data = save_dataset(tmp_path / "dams.h5", made)
     split = tmp_path / "split.json"
     split.write_text(json.dumps({"split": {"train": [0, 1, 2, 3], "test": [4, 5, 6, 7]}}))
@@ -144,6 +145,12 @@ def test_check_reads_a_split_and_finds_its_leak(tmp_path: Path):
     assert isinstance(run("check", str(data), "--split", str(split)).exception, DataFormatError)
 
 
+def test_check_explains_mappings_without_a_file():
+    result = run("check", "--explain-mapping")
+    assert result.exit_code == 0
+    assert result.output == MAPPING_HELP
+
+
 def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
     made = generate("darcy2d", 3, resolution=8)
     path = tmp_path / "mine.npz"
@@ -153,14 +160,14 @@ def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
         "values: [{array: p, axes: [sample, x, y], fields: [pressure]}]\n"
         "inputs: [{array: k, axes: [sample, x, y], fields: [coefficient], positive: [coefficient]}]\n"
     )
-    result = run("check", str(path), "--mapping", str(rules), "--task", "darcy2d")
+    result = run("check", str(path), "--mapping", str(rules), "--problem", "darcy2d")
     assert result.exit_code == 0, (result.output, result.exception)
-    assert "task      darcy2d" in result.output
+    assert "problem   darcy2d" in result.output
     assert "equation  relative residual" in result.output
 
 
 def test_check_reads_climate_files(reference_data: Path):
-    result = run("check", str(reference_data / "climate" / "gcm_daily.npz"), "--task", "climate2d")
+    result = run("check", str(reference_data / "climate" / "gcm_daily.npz"), "--problem", "climate2d")
     assert result.exit_code == 0
     assert "samples   1700, steady" in result.output
     assert "hPa" in result.output
@@ -182,9 +189,9 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd:
 
 
 def test_progress_is_few_lines_elsewhere(capsys: pytest.CaptureFixture[str]):
-    with progress_bar("reading", in_bytes=True) as progress:
+    with progress_bar("reading") as progress:
         for done in range(1001):
-            progress(done * 10**6, 10**9)
+            progress(done, 1000)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 10
-    assert lines[-1] == "reading: 1000.0 MB of 1000.0 MB"
+    assert lines[-1] == "reading: 1000 of 1000"

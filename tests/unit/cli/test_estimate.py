@@ -35,12 +35,12 @@ def test_samples_frames_and_cells_are_the_file_s(tmp_path, capsys):
     # 24 of 30 samples train, each with 21 - 2 - 3 + 1 = 17 windows; 51 steps an epoch.
     assert "30 samples, 0 MB of fields, 408 windows" in lines["data"]
     assert lines["time"].split()[1] == "153"
-    resolved = resolve("diffusion_reaction1d", [*SMALL, *choices])
+    resolved = resolve("diffusion_reaction1d", [*SMALL, *choices]).config
     assert len(training_windows(resolved, prepare(resolved.task, resolved.data))) == 408
     strided = told(capsys, "diffusion_reaction1d", *choices, "data.num_samples=20", "data.resolution=8")
     assert "20 samples" in strided["data"]
     assert "(8, 2, 8, 1)" in strided["input"]
-    first = told(capsys, "diffusion_reaction1d", *choices, "training.starts=first", "data.split.pdebench=last")
+    first = told(capsys, "diffusion_reaction1d", *choices, "training.starts=first", "data.split.by=pdebench_last")
     assert "27 windows" in first["data"]
 
 
@@ -56,5 +56,5 @@ def test_what_training_would_refuse_is_refused(tmp_path, capsys):
     path = write_dataset(tmp_path / "own.h5", generate("darcy2d", 10, 8, dtype=np.float32))
     with pytest.raises(ConfigError, match="holds darcy2d, not droplet2d"):
         told(capsys, "droplet2d", f"data.path={path}")
-    with pytest.raises(ConfigError, match="100 that are unrolled do not fit the 101 frames"):
-        told(capsys, "diffusion_reaction1d", "training.horizon=100")
+    with pytest.raises(ConfigError, match="100 unrolled frames do not fit the 21 frames"):
+        told(capsys, "diffusion_reaction1d", "training.mode=autoregressive", "training.horizon=100")

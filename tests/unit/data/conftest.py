@@ -1,4 +1,4 @@
-"""Example sets for the tests of this room."""
+"""Example sets for the tests of this package."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def _in_time(dims: int = 2, samples: int = 3, dtype: type = np.float32) -> Traje
         fields=(FieldSpec("density", "kg/m³", positive=True), FieldSpec("x", "m/s")),
         params=rng.standard_normal((samples, 2)),
         param_names=("Re", "Ma"),
-        task="made up",
+        name="made up",
         constants={"nu": 1 / 3, "beta": -0.1},
+        origin={"seed": 7, "params": {"nu": [0.1, 0.2]}},
     )
 
 
@@ -47,7 +48,7 @@ def steady() -> Trajectories:
         fields=(FieldSpec("u", "hPa"),),
         inputs=rng.standard_normal((3, 1, 6, 8, 2)),
         input_fields=(FieldSpec("u", "K"), FieldSpec("land fraction")),
-        task="climate2d",
+        name="climate2d",
     )
 
 
@@ -58,9 +59,10 @@ def _assert_same(found: Trajectories, expected: Trajectories) -> None:
         if want is not None:
             assert have.dtype == want.dtype, name
             np.testing.assert_array_equal(np.asarray(have), np.asarray(want), err_msg=name)
-    for name in ("fields", "input_fields", "param_names", "task"):
+    for name in ("fields", "input_fields", "param_names", "name"):
         assert getattr(found, name) == getattr(expected, name), name
     assert dict(found.constants) == dict(expected.constants)
+    assert dict(found.origin) == dict(expected.origin)
     assert found.grid.boundary == expected.grid.boundary
     for name in ("coordinates", "edges", "weights"):
         for have, want in zip(getattr(found.grid, name), getattr(expected.grid, name), strict=True):

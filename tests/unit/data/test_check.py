@@ -11,9 +11,9 @@ import pytest
 
 from spectrakan.data import load_dataset, save_dataset
 from spectrakan.data.check import check_dataset, find_leakage
-from spectrakan.data.duplicates import duplicate_groups
 from spectrakan.data.generate import generate, generate_lazily
 from spectrakan.data.split import Split, SplitSettings, split_trajectories
+from spectrakan.data.survey import duplicate_groups
 from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
@@ -75,22 +75,69 @@ def test_only_the_first_places_are_listed_but_all_are_counted():
     assert health.ranges[0].minimum is None
 
 
-def test_constant_and_nonpositive_fields_and_lost_time_are_noticed():
+def test_constant_and_nonpositive_fields_are_noticed():
     values = np.ones((2, 3, 8, 2))
     values[0, 0, 0, 1] = -2.0
     fields = (FieldSpec("ground"), FieldSpec("depth", positive=True))
-    made = Trajectories(values, Grid.uniform((8,)), np.array([0.0, 2.0, 1.0]), fields)
-    assert check_dataset(made).warnings[:3] == (
+    made = Trajectories(values, Grid.uniform((8,)), np.array([0.0, 1.0, 2.0]), fields)
+    assert check_dataset(made).warnings[:2] == (
         "field 'ground' is 1 everywhere",
         "field 'depth' should be positive but reaches -2",
-        "times do not increase",
     )
+
+
+def noise(samples: int = 5, frames: int = 4, cells: int = 8) -> Trajectories:
+    values = np.random.default_rng(0).standard_normal((samples, frames, cells, 1))
+    return Trajectories(values, Grid.uniform((cells,)), np.arange(float(frames)), (FieldSpec("u"),))
+
+
+def with_nan_params() -> Trajectories:
+    return replace(noise(), params=np.array([[1.0], [2.0], [np.nan], [4.0], [5.0]]), param_names=("Re",))
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        (noise(samples=2), "2 distinct trajectories cannot be split"),
+        (replace(noise(), values=np.ones((5, 4, 8, 1))), "1 distinct trajectories cannot be split"),
+        (noise(frames=1), "one frame and no separate inputs"),
+        (noise(cells=3), "3 cells: every axis needs at least 4"),
+        (replace(noise(), times=np.array([0.0, 2.0, 1.0, 3.0])), "times do not increase: 2 before 1 at index 1"),
+        (replace(noise(), times=np.array([0.0, 1.0, np.inf, 3.0])), "times are not finite"),
+        (with_nan_params(), "1 numbers are NaN or infinite, the first is nan in params: sample 2"),
+    ],
+)
+def test_what_training_would_refuse_is_a_problem(made: Trajectories, problem: str):
+    assert check_dataset(noise()).problems == ()
+    assert [text for text in check_dataset(made).problems if problem in text]
+
+
+def test_one_long_trajectory_can_be_split_in_time():
+    health = check_dataset(noise(samples=1, frames=60))
+    assert health.problems == ()
+    assert "only a split in time (data.split.by=time) is possible" in health.warnings[0]
+    assert split_trajectories(noise(samples=1, frames=60), SplitSettings(by="time")).frames["train"][1] == 48
+
+
+def test_a_given_split_decides_how_many_samples_are_needed():
+    split = Split(train=(0,), test=(1,))
+    assert check_dataset(noise(samples=2), split).problems == ()
+
+
+@pytest.mark.parametrize("samples", [2, 3])
+def test_training_refuses_exactly_the_sets_that_the_check_calls_too_small(samples: int):
+    made = noise(samples=samples)
+    if check_dataset(made).problems:
+        with pytest.raises(ConfigError, match="distinct trajectories"):
+            split_trajectories(made)
+    else:
+        assert len(split_trajectories(made).train) == 1
 
 
 def test_the_copies_of_pdebench_dams_are_found_in_a_file_of_its_1000_radii(tmp_path: Path):
     path = save_dataset(
         tmp_path / "dams.h5",
-        generate_lazily("shallow_water2d", 1000, resolution=64, frames=1, family="pdebench"),
+        generate_lazily("shallow_water2d", 1000, resolution=64, frames=1, params={"family": "pdebench"}),
     )
     health = check_dataset(load_dataset(path))
     assert health.distinct == 24  # facts of the family on 64 x 64 cells
@@ -100,7 +147,7 @@ def test_the_copies_of_pdebench_dams_are_found_in_a_file_of_its_1000_radii(tmp_p
 
 
 def test_pdebench_published_81_distinct_dams():
-    lazy = generate_lazily("shallow_water2d", 1000, resolution=128, frames=1, family="pdebench")
+    lazy = generate_lazily("shallow_water2d", 1000, resolution=128, frames=1, params={"family": "pdebench"})
     inside = np.concatenate([lazy.values[first : first + 50, ..., :1] > 1 for first in range(0, 1000, 50)])
     groups = duplicate_groups(replace(lazy, values=inside, fields=lazy.fields[:1]))
     assert len(groups) == 81
@@ -108,7 +155,7 @@ def test_pdebench_published_81_distinct_dams():
 
 
 def test_copies_stay_copies_through_the_solver_and_our_split_keeps_them_together():
-    made = generate("shallow_water2d", 60, resolution=16, frames=4, family="pdebench")
+    made = generate("shallow_water2d", 60, resolution=16, frames=4, params={"family": "pdebench"})
     groups = duplicate_groups(made)
     starts = duplicate_groups(replace(made, values=made.values[:, :1], times=made.times[:1]))
     assert groups == starts
@@ -184,12 +231,12 @@ def test_a_convention_of_others_is_recognised():
 def test_why_an_equation_is_not_checked():
     made = water()
     for changed, reason in (
-        (replace(made, task=""), "not known"),
+        (replace(made, name=""), "not known"),
         (
             replace(made, values=made.values[..., :1], fields=made.fields[:1]),
             "needs the fields height, velocity_x",
         ),
-        (replace(made, grid=Grid.uniform((8, 8))), "lives on"),
+        (replace(made, grid=Grid.uniform((8, 8))), "is posed on"),
         (replace(made, values=made.values[:, :1], times=made.times[:1]), "at least 2 frames"),
         (replace(made, values=-np.asarray(made.values)), "height > 0"),
     ):

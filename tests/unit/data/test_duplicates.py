@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectrakan.data.duplicates import duplicate_groups
+from spectrakan.data.survey import duplicate_groups
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
 
@@ -46,9 +46,3 @@ def test_a_steady_sample_is_its_input_and_its_solution():
 def test_stored_types_are_compared_as_stored(dtype: type):
     values = np.arange(8).reshape(2, 1, 4, 1).astype(dtype)
     assert duplicate_groups(frames(np.concatenate([values, values]))) == ((0, 2), (1, 3))
-
-
-def test_progress_counts_to_the_end():
-    seen: list[tuple[int, int]] = []
-    duplicate_groups(frames(np.ones((3, 1, 2, 1))), lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]

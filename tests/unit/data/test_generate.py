@@ -81,7 +81,7 @@ def test_more_frames_go_on_at_the_same_step():
 
 
 def test_the_pdebench_dams_have_its_radii_whatever_the_seed():
-    made = generate("shallow_water2d", 6, resolution=32, seed=9, frames=1, family="pdebench")
+    made = generate("shallow_water2d", 6, resolution=32, seed=9, frames=1, params={"family": "pdebench"})
     x, y = (axis.numpy() for axis in made.grid.coordinates)
     distance = np.hypot(x[:, None], y[None, :])
     for sample in range(6):
@@ -136,10 +136,10 @@ def test_progress_reaches_the_end(monkeypatch: pytest.MonkeyPatch):
         ({"params": {"beta": "much"}}, "darcy2d.beta"),
         ({"params": {"beta": [3.0, 1.0]}}, "must be a number or a pair"),
         ({"params": {"low": [-1.0, 0.5]}}, "darcy2d.low"),
-        ({"family": "pdebench"}, "unknown key 'darcy2d.family'"),
+        ({"params": {"family": "pdebench"}}, "unknown key 'darcy2d.family'"),
         ({"resolution": 3}, "at least 4 cells"),
         ({"resolution": (8, 8, 8)}, "2 axes"),
-        ({"frames": 2}, "a steady task has one frame"),
+        ({"frames": 2}, "a steady problem has one frame"),
         ({"num_samples": 0}, "num_samples must be at least 1"),
         ({"seed": -1}, "seed at least 0"),
     ],

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectrakan.data.lazy import LazyArray, Part, samples_per_block
-from spectrakan.data.source import GroupedSource, HeldSource
+from spectrakan.data.source import GroupedSource
 from spectrakan.errors import ShapeError
 
 SHAPE = (4, 5, 3, 6)  # samples, time, x, y
@@ -33,7 +33,7 @@ class CountingSource:
     def dtype(self) -> np.dtype[Any]:
         return self.array.dtype
 
-    def read(self, block: tuple[slice, ...]) -> Any:
+    def __getitem__(self, block: tuple[slice, ...]) -> Any:
         read = self.array[block]
         self.taken.append(read.size)
         return read
@@ -47,9 +47,9 @@ def stacked() -> tuple[LazyArray, np.ndarray]:
     groups = rng.standard_normal(SHAPE)
     lazy = LazyArray.stack(
         [
-            Part(HeldSource(swapped), (1, 4, 3, 0, None)),
-            Part(HeldSource(double), (0, 1, 2, 3, 4)),
-            Part(GroupedSource(tuple(HeldSource(sample) for sample in groups)), (0, 1, 2, 3, None)),
+            Part(swapped, (1, 4, 3, 0, None)),
+            Part(double, (0, 1, 2, 3, 4)),
+            Part(GroupedSource(tuple(groups)), (0, 1, 2, 3, None)),
         ]
     )
     whole = np.concatenate([swapped[:, :, 0].transpose(1, 3, 2, 0)[..., None], double, groups[..., None]], axis=-1)
@@ -126,8 +126,8 @@ def test_groups_open_only_the_named_members():
 
 
 def test_type_is_native_and_wide_enough():
-    big = HeldSource(np.arange(3, dtype=">f4").reshape(3, 1))
-    double = HeldSource(np.arange(3, dtype="<f8").reshape(3, 1))
+    big = np.arange(3, dtype=">f4").reshape(3, 1)
+    double = np.arange(3, dtype="<f8").reshape(3, 1)
     alone = LazyArray.stack([Part(big, (0, None, 1, None))])
     assert alone.dtype == np.float32
     assert alone[...].dtype == np.dtype("=f4")
@@ -158,7 +158,7 @@ def test_it_cannot_be_had_without_reading():
 
 
 def test_axes_that_do_not_fit_are_refused():
-    source = HeldSource(np.zeros((2, 3, 4)))
+    source = np.zeros((2, 3, 4))
     with pytest.raises(ShapeError, match=r"\(2, 3, 4\)"):
         Part(source, (0, None, 1, None))  # the axis of size 4 is forgotten
     with pytest.raises(ShapeError):

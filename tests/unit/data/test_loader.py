@@ -53,14 +53,6 @@ def test_two_processes_see_what_one_with_the_doubled_batch_sees(count: int):
     assert len(ranks[0]) == len(ranks[1])
 
 
-def test_evaluation_reads_every_window_once_on_any_number_of_processes():
-    read = []
-    for rank in range(3):
-        choices = LoaderSettings(batch_size=2, shuffle=False, rank=rank, world_size=3, remainder="keep")
-        read += flat(seen(Loader(windows(7), choices)))
-    assert sorted(read) == list(range(7))
-
-
 def test_a_foreign_state_is_refused():
     loader = Loader(windows(4), LoaderSettings(batch_size=2))
     with pytest.raises(ConfigError, match="names batch 3"):

@@ -7,20 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrakan.data.catalog import TASKS
 from spectrakan.data.generate import generate
 from spectrakan.data.load import load_dataset
+from spectrakan.data.problems import PROBLEMS
 from spectrakan.data.regenerate import recipe_of, regenerate
 from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
 
-SOLVED = [name for name, task in TASKS.items() if task.equation is not None]
+SOLVED = [name for name, task in PROBLEMS.items() if task.equation is not None]
 
 
 @pytest.mark.parametrize("task", SOLVED)
 def test_every_family_draws_functions_before_cells(task):
     """Averages of a fine draw approach the coarse draw: the functions are the same."""
-    coarse = generate(task, 3, 32, seed=5, frames=None if TASKS[task].steady else 3)
+    coarse = generate(task, 3, 32, seed=5, frames=None if PROBLEMS[task].steady else 3)
     fine = regenerate(coarse, resolution=128)
     start = fine.values if fine.inputs is None else fine.inputs
     averaged = np.asarray(start[:, :1])

@@ -50,7 +50,7 @@ def test_large_groups_of_copies_leave_no_part_empty():
 
 
 def test_time_order_leaves_the_gap_between_parts():
-    choices = SplitSettings(train=0.45, validation=0.05, test=0.5, time_ordered=True, gap=10)
+    choices = SplitSettings(train=0.45, validation=0.05, test=0.5, by="sample_order", gap=10)
     made = split_groups(tuple((day,) for day in range(730)), choices)
     assert made.train == tuple(range(len(made.train)))
     assert made.validation[0] - made.train[-1] == 11
@@ -62,7 +62,7 @@ def test_time_order_leaves_the_gap_between_parts():
 
 def test_time_order_drops_the_earlier_copy_of_a_test_day():
     groups = ((0,), (1, 9), *((day,) for day in range(2, 9)))
-    made = split_groups(groups, SplitSettings(train=0.5, validation=0.0, test=0.5, time_ordered=True))
+    made = split_groups(groups, SplitSettings(train=0.5, validation=0.0, test=0.5, by="sample_order"))
     assert made.train == (0, 2, 3, 4)
     assert made.test == (5, 6, 7, 8, 9)
     assert made.unused == (1,)
@@ -70,7 +70,7 @@ def test_time_order_drops_the_earlier_copy_of_a_test_day():
 
 def test_a_gap_larger_than_the_set_is_refused():
     with pytest.raises(ConfigError, match="too few"):
-        split_groups(SINGLES[:5], SplitSettings(time_ordered=True, gap=5))
+        split_groups(SINGLES[:5], SplitSettings(by="sample_order", gap=5))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_gap_larger_than_the_set_is_refused():
     [
         ({"train": 0.5}, "sum to 1"),
         ({"train": 0.0, "validation": 0.5, "test": 0.5}, "train must be above 0"),
-        ({"gap": 3}, "unless time_ordered"),
+        ({"gap": 3}, "needs by=sample_order or by=time"),
     ],
 )
 def test_contradictions_are_refused(choices: dict[str, float], message: str):
@@ -112,7 +112,7 @@ def test_trajectories_are_split_with_their_copies():
 def test_a_part_of_copies_alone_is_refused():
     groups = ((0, 3), (1, 4), (2, 5))
     with pytest.raises(ConfigError, match="'train' comes again later"):
-        split_groups(groups, SplitSettings(train=0.5, validation=0.0, test=0.5, time_ordered=True))
+        split_groups(groups, SplitSettings(train=0.5, validation=0.0, test=0.5, by="sample_order"))
 
 
 def stored(samples: int) -> Trajectories:
@@ -121,16 +121,14 @@ def stored(samples: int) -> Trajectories:
 
 
 def test_pdebench_tests_and_chooses_on_one_tenth():
-    first = split_trajectories(stored(1000), SplitSettings(pdebench="first"), seed=5)
+    first = split_trajectories(stored(1000), SplitSettings(by="pdebench_first"), seed=5)
     assert first.test == first.part("validation") == tuple(range(100))
     assert first.train == tuple(range(100, 1000))
-    last = split_trajectories(stored(25), SplitSettings(pdebench="last"))
+    last = split_trajectories(stored(25), SplitSettings(by="pdebench_last"))
     assert (last.train, last.test) == (tuple(range(23)), (23, 24))
     assert Split.from_json(json.loads(json.dumps(last.to_json()))) == last
     with pytest.raises(ConfigError, match="give 10 or more, got 9"):
-        split_trajectories(stored(9), SplitSettings(pdebench="first"))
-    with pytest.raises(ConfigError, match="cannot be time_ordered too"):
-        SplitSettings(pdebench="first", time_ordered=True)
+        split_trajectories(stored(9), SplitSettings(by="pdebench_first"))
     with pytest.raises(ConfigError, match="no validation samples of its own"):
         Split(train=(0,), validation=(1,), test=(2,), validation_is_test=True)
 

@@ -47,7 +47,7 @@ def clock(samples: int, frames: int, lazy: bool = False, **more: Any) -> Traject
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_stride_history_and_horizon_pick_the_frames(lazy: bool):
-    windows = Windows(clock(3, 10, lazy), [2, 0], WindowSettings(history=2, horizon=2, stride=2))
+    windows = Windows(clock(3, 10, lazy), [2, 0], WindowSettings(history=2, horizon=2, strides=(2,)))
     assert len(windows) == 2 * 4  # starts 0..3: the last window ends at frame 3 + 6 = 9
     batch = windows.gather([3, 4])
     assert batch.inputs[..., 0, 0].tolist() == [[203.0, 205.0], [0.0, 2.0]]
@@ -73,7 +73,14 @@ def test_a_steady_task_maps_its_input_fields_to_its_solution():
     assert batch.inputs.flatten().tolist() == [4.0, 5.0]
     assert batch.targets.flatten().tolist() == [40.0, 80.0, 50.0, 100.0]
     assert signature(made, 1) == OperatorSignature(
-        space_dims=1, history=1, in_channels=1, out_channels=2, boundary=("dirichlet",), steady=True
+        space_dims=1,
+        history=1,
+        in_channels=1,
+        out_channels=2,
+        boundary=("dirichlet",),
+        steady=True,
+        in_fields=tuple(f.name for f in made.input_fields),
+        out_fields=tuple(f.name for f in made.fields),
     )
     with pytest.raises(ConfigError, match="history must be 1"):
         signature(made, 2)
@@ -88,7 +95,15 @@ def test_parameters_travel_with_their_sample():
     assert params is not None
     assert params.tolist() == [[5.0, 6.0], [3.0, 4.0]]
     assert windows.signature() == OperatorSignature(
-        space_dims=1, history=1, in_channels=1, out_channels=1, num_params=2, boundary=("periodic",)
+        space_dims=1,
+        history=1,
+        in_channels=1,
+        out_channels=1,
+        num_params=2,
+        boundary=("periodic",),
+        in_fields=("u",),
+        out_fields=("u",),
+        param_names=windows.trajectories.param_names,
     )
 
 
@@ -118,3 +133,20 @@ def test_what_does_not_fit_is_refused():
         Windows(clock(1, 10), [1])
     with pytest.raises(ShapeError, match="window numbers"):
         Windows(clock(1, 10), [0]).gather([9])
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_time_step_is_an_input_and_several_may_be_trained_on(lazy: bool):
+    made = clock(2, 7, lazy, params=np.array([[5.0], [6.0]]), param_names=("nu",))
+    windows = Windows(made, [0, 1], WindowSettings(strides=(1, 3), dt_input=True))
+    assert windows.signature().param_names == ("nu", "dt")
+    step = float(made.times[1] - made.times[0])
+    batch = windows.gather(range(len(windows)))
+    assert len(windows) == 2 * (6 + 4)
+    assert batch.params is not None
+    assert batch.times is not None
+    found = {(float(p), round(float(d), 6)) for p, d in batch.params}
+    assert found == {(nu, round(s * step, 6)) for nu in (5.0, 6.0) for s in (1, 3)}
+    assert torch.allclose(batch.params[:, 1].double(), batch.times[:, 1] - batch.times[:, 0])
+    with pytest.raises(ConfigError, match="need dt_input=true"):
+        WindowSettings(strides=(1, 2))

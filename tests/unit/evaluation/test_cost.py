@@ -14,10 +14,8 @@ from known_operators import Scaled, Solver, evolving, held
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation import rollout_cost, speed_up
-from spectrakan.evaluation.equal_error import SolverPoint, equal_error
-from spectrakan.evaluation.live_memory import peak_bytes
-from spectrakan.evaluation.solver_run import SolverRun, brought_to_cells
-from spectrakan.evaluation.timing import interleaved
+from spectrakan.evaluation.cost import interleaved, peak_bytes
+from spectrakan.evaluation.speed_up import SolverPoint, SolverRun, brought_to_cells, equal_error
 from spectrakan.fields import Grid, OperatorSignature
 
 CPU = torch.device("cpu")
@@ -32,9 +30,9 @@ class Slow(Scaled):
         super().__init__(signature)
         self.pause = pause
 
-    def respond(self, history, params, axes):
+    def _forward(self, history, params, axes):
         time.sleep(self.pause)
-        return super().respond(history, params, axes)
+        return super()._forward(history, params, axes)
 
 
 def test_memory_is_counted_to_the_byte():
@@ -101,7 +99,7 @@ def test_the_gain_is_the_solvers_time_for_the_predicted_frames_over_the_models(m
     """By a clock that is read from a table: true milliseconds may come out either way on a busy machine."""
     seconds = {"solver 8": 2.0, "given 8": 1.0, "solver 16": 5.0, "given 16": 2.0, "solver 64": 18.0, "given 64": 6.0}
 
-    def table(cases, rounds):
+    def table(cases, rounds, progress):
         return {name: torch.full((rounds,), (seconds | {"model": 0.5})[name], dtype=torch.float64) for name in cases}
 
     monkeypatch.setattr(sys.modules[speed_up.__module__], "interleaved", table)

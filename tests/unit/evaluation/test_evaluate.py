@@ -9,9 +9,9 @@ import pytest
 from known_operators import Scaled, Solver, evolving, held
 
 from spectrakan.data.generate import generate
+from spectrakan.data.regenerate import coarsen
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation import evaluate
-from spectrakan.evaluation.evaluate import coarsen
 from spectrakan.fields import OperatorSignature
 
 STEADY = OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1, steady=True)

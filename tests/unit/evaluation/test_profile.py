@@ -13,8 +13,8 @@ from known_operators import Scaled, Solver, evolving, held
 
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.evaluation import profile
-from spectrakan.evaluation.error_growth import ErrorGrowth
+from spectrakan.evaluation import EvaluationSettings, profile
+from spectrakan.evaluation.profile import ErrorGrowth
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories
 from spectrakan.metrics import evaluate_fields
 from spectrakan.models import build_model
@@ -23,7 +23,12 @@ from spectrakan.models import build_model
 def test_known_growth_gives_known_curves_and_passing_times():
     """u -> 1.1 u on a field that stays: after k steps the relative error is 1.1^k - 1."""
     data = held(samples=5, frames=9)
-    found = profile(Scaled(evolving(), factor=1.1), data, thresholds=[0.05, 0.155, 10.0], batch_size=2)
+    found = profile(
+        Scaled(evolving(), factor=1.1),
+        data,
+        thresholds=[0.05, 0.155, 10.0],
+        settings=EvaluationSettings(batch_size=2),
+    )
     assert found["horizon"] == 8
     assert found["lead_times"] == pytest.approx([0.5 * k for k in range(1, 9)])
     growth = [1.1**k - 1 for k in range(1, 9)]
@@ -41,7 +46,7 @@ def test_known_growth_gives_known_curves_and_passing_times():
 def test_streaming_over_any_batching_is_the_whole():
     data = generate("droplet2d", 5, 16, seed=1, frames=6)
     model = build_model("fno", OperatorSignature(space_dims=2, history=1, in_channels=3, out_channels=3), width=8)
-    whole, parts = (profile(model, data, batch_size=size) for size in (5, 2))
+    whole, parts = (profile(model, data, settings=EvaluationSettings(batch_size=size)) for size in (5, 2))
     for name in ("rmse", "relative_l2"):
         for field in ("all", "rho", "velocity_x"):
             np.testing.assert_allclose(parts[name][field], whole[name][field], rtol=1e-5)
@@ -139,7 +144,7 @@ def test_what_does_not_fit_is_refused():
         profile(Scaled(evolving()), data, 7)
     with pytest.raises(ConfigError, match="above 0"):
         profile(Scaled(evolving()), data, thresholds=[0.0])
-    with pytest.raises(ConfigError, match="of 3 predicted ones"):
+    with pytest.raises(ConfigError, match=r"among the 3 predicted ones, got \[3\]"):
         profile(Scaled(evolving()), data, spectrum_frames=[3])
     with pytest.raises(ShapeError, match="1 parameters"):
         profile(Scaled(replace(evolving(), num_params=1)), data)

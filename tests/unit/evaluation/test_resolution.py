@@ -11,10 +11,10 @@ from known_operators import Scaled, Solver
 
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.evaluation import resolution_scores
+from spectrakan.evaluation import EvaluationSettings, resolution_scores
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import MODELS, build_model
-from spectrakan.models.abilities import ABILITIES
+from spectrakan.models.catalog import CAPABILITIES
 
 STEADY = OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1, steady=True)
 LINE = OperatorSignature(space_dims=1, history=5, in_channels=1, out_channels=1, boundary=("periodic",))
@@ -22,7 +22,9 @@ LINE = OperatorSignature(space_dims=1, history=5, in_channels=1, out_channels=1,
 
 def test_the_solver_as_a_model_has_no_error_at_any_resolution():
     data = generate("darcy2d", 3, 16, seed=4)
-    found = resolution_scores(Solver("darcy2d", STEADY), data, [8, 16, 32], samples=[0, 2], batch_size=1)
+    found = resolution_scores(
+        Solver("darcy2d", STEADY), data, [8, 16, 32], samples=[0, 2], settings=EvaluationSettings(batch_size=1)
+    )
     assert [entry["resolution"] for entry in found["resolutions"]] == [[8, 8], [16, 16], [32, 32]]
     assert [entry["data"] for entry in found["resolutions"]] == ["solved", "given", "solved"]
     assert all(entry["metrics"]["relative_l2"] < 1e-6 for entry in found["resolutions"])
@@ -53,14 +55,14 @@ def test_every_model_either_can_or_says_why_not(name):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = build_model(name, STEADY)
-    if ABILITIES[name].order is not None:
+    if CAPABILITIES[name].order is not None:
         found = resolution_scores(model, data, [12, 16, 24])
-        assert found["refinement"] == f"same operator, order {ABILITIES[name].order}"
+        assert found["refinement"] == f"same operator, order {CAPABILITIES[name].order}"
         assert all(entry["metrics"]["rmse"] is not None for entry in found["resolutions"])
         return
     with pytest.raises(ConfigError, match=f"{name} cannot be scored zero-shot at 12: it reads .* train it at 12"):
         resolution_scores(model, data, [16, 12])
-    found = resolution_scores(model, data, [16, 12], any_model=True)
+    found = resolution_scores(model, data, [16, 12], force=True)
     assert found["refinement"] == "runs only"
     assert len(found["resolutions"]) == 2
 
@@ -74,10 +76,10 @@ def test_what_cannot_be_solved_anew_is_refused_with_a_remedy():
 
 def test_a_grid_too_small_for_the_model_names_the_grid():
     class Choosy(Scaled):
-        def respond(self, history, params, axes):
+        def _forward(self, history, params, axes):
             if history.shape[2] < 16:
                 raise ShapeError("expected at least 16 cells")
-            return super().respond(history, params, axes)
+            return super()._forward(history, params, axes)
 
     with pytest.raises(ShapeError, match="does not take 8 x 8 cells: expected at least 16"):
         resolution_scores(Choosy(STEADY), generate("darcy2d", 1, 16), [8])

@@ -10,7 +10,7 @@ from known_operators import Scaled, Solver, evolving, held
 
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation import stability
+from spectrakan.evaluation import EvaluationSettings, stability
 from spectrakan.fields import OperatorSignature
 
 LINE = OperatorSignature(space_dims=1, history=5, in_channels=1, out_channels=1, boundary=("periodic",))
@@ -31,7 +31,7 @@ def first_beyond(values: np.ndarray, factor: float, limit: float) -> list[int]:
 @pytest.mark.parametrize("factor", [1.5, 3.0])
 def test_a_growing_operator_blows_up_at_a_predictable_frame(factor):
     data = held(samples=4, frames=4)
-    found = stability(Scaled(evolving(), factor=factor), data, batch_size=3)
+    found = stability(Scaled(evolving(), factor=factor), data, settings=EvaluationSettings(batch_size=3))
     expected = first_beyond(np.asarray(data.values), factor, 10.0)
     assert found["horizon"] == 15
     assert [entry["blow_up_frame"] for entry in found["samples"]] == expected
@@ -79,7 +79,7 @@ def test_rolling_out_in_pieces_is_rolling_out_at_once():
     """A history of 5 carried over the seams of pieces of 2 frames."""
 
     class Recalls(Scaled):
-        def respond(self, history, params, axes):
+        def _forward(self, history, params, axes):
             return 0.9 * history[:, 0] + 0.05 * history[:, -1]
 
     data = generate("diffusion_reaction1d", 2, 32, seed=0, frames=30)
@@ -95,6 +95,6 @@ def test_the_model_keeps_its_mode_and_nonsense_is_refused():
     assert model.training
     with pytest.raises(ConfigError, match="a limit above"):
         stability(model, held(samples=1, frames=3), limit=0.1)
-    steady = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1, steady=True)
+    steady = OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1, steady=True)
     with pytest.raises(ConfigError, match="a steady one"):
-        stability(Scaled(steady), held(samples=1, frames=3))
+        stability(Scaled(steady), generate("darcy2d", 1, 16))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from experiments.archive import Archive
+from experiments.cells import Cell, comparable, run_settings
 from spectrakan.config import as_mapping
-from spectrakan.experiments.archive import Archive
-from spectrakan.experiments.cells import Cell, comparable, run_settings
 from spectrakan.runs import make_record
 
 METRICS = ("rmse", "nrmse", "max_error", "crmse", "brmse", "frmse_low", "frmse_mid", "frmse_high", "relative_l2")
@@ -34,12 +34,14 @@ def keep(archive: Archive) -> Keep:
             variant=cell.variant,
             scale=cell.scale,
             seed=cell.seed,
+            resolution=[16, 16],
+            num_samples=10,
             metrics=dict.fromkeys(METRICS, error),
             metrics_per_field={field: {"relative_l2": error} for field in ("rho", "velocity_x", "velocity_y")},
             parameters=1000,
             train_seconds=30.0 if cell.model == "fno" else 40.0,
             peak_memory_mb=500.0,
-            config=comparable(as_mapping(run_settings(cell, "train.h5"))),
+            config=comparable(as_mapping(run_settings(cell))),
             provenance={"data_sha256": "0"},
             details={
                 "case": cell.case,

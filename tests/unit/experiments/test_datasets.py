@@ -1,49 +1,72 @@
-"""Samples of a campaign: what is kept of them, and that test samples are others and their reading is written down."""
+"""Samples of a campaign are those of the library; test samples are others, and their reading is written down."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from experiments.archive import Archive
+from experiments.cells import Cell, case_settings, run_settings
+from experiments.datasets import Datasets, longer_frames, scored_frames
+from experiments.scales import SCALES, TEST_SEED
 from spectrakan.data.generate import generate
 from spectrakan.data.load import load_dataset
+from spectrakan.data.prepare import obtain, prepare
+from spectrakan.data.problems import PROBLEMS
+from spectrakan.data.split import split_trajectories
 from spectrakan.errors import ConfigError
-from spectrakan.experiments.datasets import Datasets, longer_frames, scored_frames
-from spectrakan.experiments.ledger import Ledger
-from spectrakan.experiments.scales import SCALES, TEST_SEED, TRAIN_SEED
 
 
 @pytest.fixture
-def datasets(tmp_path: Path) -> Datasets:
-    return Datasets(SCALES["smoke"], tmp_path, Ledger(tmp_path / "ledger.jsonl"))
+def datasets(archive: Archive) -> Datasets:
+    return Datasets(archive)
 
 
-def test_frames_and_fields_are_those_of_the_case(datasets: Datasets):
-    case = datasets.scale.cases["shallow_water2d"]
-    path = datasets.training_file("shallow_water2d")
-    assert path is not None
-    found = load_dataset(path)
-    solved = generate("shallow_water2d", 2, case.solved_at, TRAIN_SEED, frames=(case.frames or 0) * case.stride)
-    means = solved.values[:, :: case.stride, ..., :1].reshape(2, -1, 16, 2, 16, 2, 1).mean((3, 5))
+@pytest.mark.parametrize("case", SCALES["smoke"].cases)
+def test_a_run_of_the_file_has_the_samples_that_training_without_it_makes(datasets: Datasets, case: str):
+    cell = Cell("main", "smoke", case, "fno")
+    alone = run_settings(cell).data
+    file = run_settings(cell, str(datasets.training_file(cell))).data
+    without, with_file = (prepare(case, data) for data in (alone, file))
+    made, read = without.trajectories, with_file.trajectories
+    assert np.allclose(np.asarray(read.values), made.values, atol=1e-6)
+    assert np.array_equal(read.times, made.times)
+    assert (read.fields, read.grid.shape) == (made.fields, made.grid.shape)
+    assert with_file.split == without.split
+
+
+def test_frames_fields_and_cells_are_those_of_the_preset(datasets: Datasets):
+    cell = Cell("main", "smoke", "shallow_water2d", "fno")
+    found = obtain(PROBLEMS["shallow_water2d"], run_settings(cell, str(datasets.training_file(cell))).data)
+    solved = generate("shallow_water2d", 2, 32, seed=0, frames=23)
+    means = solved.values[:, ::2, ..., :1].reshape(2, -1, 16, 2, 16, 2, 1).mean((3, 5))
     assert [spec.name for spec in found.fields] == ["height"]
-    assert np.allclose(found.times, solved.times[:: case.stride])
+    assert np.allclose(found.times, solved.times[::2])
     assert np.allclose(np.asarray(found.values[:2]), means, atol=1e-6)
-    assert found.grid.shape == (16, 16)
     assert datasets.ledger.read() == [], "making training samples reads no test"
 
 
-def test_the_same_file_is_made_once(datasets: Datasets):
-    path = datasets.training_file("darcy2d")
+def test_one_file_serves_every_cell_with_the_same_samples(datasets: Datasets):
+    cell = Cell("main", "smoke", "darcy2d", "fno")
+    assert datasets.missing_file(cell) is not None
+    path = datasets.training_file(cell)
     assert path is not None
     before = path.stat().st_mtime_ns
-    assert datasets.training_file("darcy2d") == path
+    fewer = replace(cell, table="data_efficiency", overrides=("data.num_samples=5",), label="n5")
+    assert datasets.training_file(cell) == datasets.training_file(fewer) == path
     assert path.stat().st_mtime_ns == before
+    assert datasets.missing_file(fewer) is None
+    short, long = (
+        Datasets(Archive(datasets.folder, datasets.folder, scale))._training(replace(cell, scale=scale))
+        for scale in ("short", "long")
+    )
+    assert short == long, "both budgets train on the same samples"
 
 
-def test_test_samples_come_from_the_reserved_seed_and_the_ledger_knows(datasets: Datasets):
-    train = np.asarray(load_dataset(datasets.training_file("darcy2d") or "").inputs)
+def test_test_samples_come_from_the_reserved_seed_and_the_ledger_has_it(datasets: Datasets):
+    train = np.asarray(load_dataset(datasets.training_file(Cell("main", "smoke", "darcy2d", "fno")) or "").inputs)
     test = datasets.test("darcy2d", "a cell")
     again = datasets.test("darcy2d", "another cell")
     expected = generate("darcy2d", 4, 16, TEST_SEED)
@@ -67,20 +90,24 @@ def test_other_resolutions_and_longer_rollouts_start_from_the_same_states(datase
     assert len(longer.times) == 10 + 5 * 2
 
 
-def test_scored_times_are_reached_and_steady_tasks_have_no_horizon():
-    cases = SCALES["small"].cases
-    assert scored_frames(cases["droplet2d"]) == 32, "t = 0.31 is the 32nd frame"
-    assert scored_frames(cases["cns1d"]) == 21
-    assert longer_frames(cases["droplet2d"]) == 1 + 5 * 19
+def test_scored_times_are_reached_and_steady_problems_have_no_horizon():
+    droplet, flow, darcy = (case_settings("short", name).data for name in ("droplet2d", "cns1d", "darcy2d"))
+    assert scored_frames(PROBLEMS["droplet2d"], droplet) == 32, "t = 0.31 is the 32nd frame"
+    assert scored_frames(PROBLEMS["cns1d"], flow) == 21
+    assert longer_frames(PROBLEMS["droplet2d"], droplet) == 1 + 5 * 19
     with pytest.raises(ConfigError, match="is steady"):
-        longer_frames(cases["darcy2d"])
+        longer_frames(PROBLEMS["darcy2d"], darcy)
 
 
-def test_the_climate_keeps_its_last_days_for_the_test(tmp_path: Path):
-    small = Datasets(SCALES["small"], tmp_path, Ledger(tmp_path / "ledger.jsonl"))
-    assert small.training_file("climate2d") is None
-    test = small.test("climate2d", "r")
-    case = SCALES["small"].cases["climate2d"]
-    assert min(test.samples) == case.num_samples + 10, "ten days are left out between"
-    assert len(test.samples) == case.test_samples == 355
-    assert max(test.samples) == test.trajectories.num_samples - 1
+def test_the_climate_keeps_its_reserved_days_for_the_test(tmp_path):
+    archive = Archive(tmp_path, tmp_path, "short")
+    cell = Cell("main", "short", "climate2d", "fno")
+    assert Datasets(archive).training_file(cell) is None
+    test = Datasets(archive).test("climate2d", "r")
+    prepared = prepare("climate2d", run_settings(cell).data)
+    theirs = split_trajectories(test.trajectories, PROBLEMS["climate2d"].split, 0)
+    assert test.samples == theirs.test, "the days that `spectrakan train climate2d` tests on"
+    assert prepared.part("train").samples == theirs.train
+    assert prepared.part("validation").samples == theirs.validation
+    assert prepared.part("test").samples == ()
+    assert min(test.samples) - max(theirs.validation) == 11, "ten days are left out between"

@@ -6,35 +6,32 @@ import math
 
 import pytest
 
+from experiments.archive import Archive
+from experiments.cells import Cell, run_settings
+from experiments.costs import Estimator, size_of, trained_frames
+from experiments.datasets import Datasets
+from experiments.scales import SCALES
 from spectrakan.data.prepare import prepare
-from spectrakan.experiments.archive import Archive
-from spectrakan.experiments.cells import Cell, run_settings
-from spectrakan.experiments.datasets import Datasets
-from spectrakan.experiments.estimate import Estimator, signature_of, trained_frames
-from spectrakan.experiments.scales import SCALES, scale_named
 from spectrakan.training.assemble import training_windows
 
 
-@pytest.mark.parametrize("case", list(SCALES["smoke"].cases))
+@pytest.mark.parametrize("case", SCALES["smoke"].cases)
 def test_frames_are_those_of_the_loader(case: str, archive: Archive):
-    scale = scale_named("smoke")
-    path = Datasets(scale, archive.cache, archive.ledger).training_file(case)
-    choices = run_settings(Cell("main", "smoke", case, "fno"), str(path))
-    prepared = prepare(choices.task, choices.data)
-    windows = training_windows(choices, prepared)
-    assert (
-        trained_frames(scale.cases[case], choices)
-        == choices.training.epochs * len(windows) * choices.training.horizon
-    )
-    assert signature_of(scale.cases[case]) == windows.signature()
+    cell = Cell("main", "smoke", case, "fno")
+    config = run_settings(cell, str(Datasets(archive).training_file(cell)))
+    windows = training_windows(config, prepare(config.task, config.data))
+    expected = config.training.epochs * len(windows) * config.training.horizon
+    for found in (config, run_settings(cell)):
+        assert trained_frames(found) == expected, "with the file and before there is one"
+        assert size_of(found).signature == windows.signature()
 
 
 def test_a_cell_costs_its_frames_times_its_step(monkeypatch):
-    monkeypatch.setattr("spectrakan.experiments.estimate.step_seconds", lambda model, space, **_: 0.8)
-    cell = Cell("main", "small", "darcy2d", "fno")
-    epochs = SCALES["small"].cases["darcy2d"].training["epochs"]
+    monkeypatch.setattr("experiments.costs.step_seconds", lambda model, space, **_: 0.8)
+    cell = Cell("main", "short", "darcy2d", "fno")
+    epochs = run_settings(cell).training.epochs
     assert math.isclose(Estimator().seconds(cell), 0.1 * epochs * (900 + 100 / 3))
-    assert Estimator().seconds(Cell("main", "small", "darcy2d", "climatology")) == 0.0
+    assert Estimator().seconds(Cell("main", "short", "darcy2d", "climatology")) == 0.0
 
 
 def test_an_epoch_at_paper_scale_predicts_each_trajectory_once():
@@ -45,5 +42,4 @@ def test_an_epoch_at_paper_scale_predicts_each_trajectory_once():
         "droplet2d": 900 * 31,
     }
     for case, frames in expected.items():
-        choices = run_settings(Cell("main", "paper", case, "fno"), None)
-        assert trained_frames(SCALES["paper"].cases[case], choices) == 500 * frames
+        assert trained_frames(run_settings(Cell("main", "paper", case, "fno"))) == 500 * frames

@@ -1,13 +1,16 @@
-"""Long rollouts: errors and blow-ups of operators whose answers are known."""
+"""Long rollouts: errors and blow-ups of operators whose predictions are known."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from spectrakan.experiments.longer import long_rollout
+from experiments.execution import long_rollout
 from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories
 from spectrakan.models.operator import Operator
+from spectrakan.models.stages import Stages
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*never fitted to data")
 
 
 class Multiply(Operator):
@@ -16,11 +19,11 @@ class Multiply(Operator):
     name = "multiply"
 
     def __init__(self, factor: float) -> None:
-        facts = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
-        super().__init__(facts, None, predict="direct")
+        signature = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+        super().__init__(signature, None, Stages(predict="direct", noise_level=0.0))
         self.factor = factor
 
-    def respond(self, history, params, axes):
+    def _forward(self, history, params, axes):
         return self.factor * history[:, -1]
 
 

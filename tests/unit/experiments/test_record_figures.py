@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from campaign_records import small_campaign
 
-from spectrakan.experiments.record_figures import (
+from experiments.record_figures import (
     cost_figures,
     efficiency_figures,
     growth_figures,

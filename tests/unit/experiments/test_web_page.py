@@ -8,10 +8,10 @@ from campaign_records import made_up, small_campaign
 from matplotlib.figure import Figure
 from page_outline import outline
 
-from spectrakan.experiments.archive import Archive
-from spectrakan.experiments.cells import Cell
-from spectrakan.experiments.web_page import missing_section, web_page
-from spectrakan.report.gallery import Plate, keep_plate
+from experiments.archive import Archive
+from experiments.cells import Cell
+from experiments.gallery import Plate, keep_plate
+from experiments.web_page import missing_section, web_page
 
 
 def test_part_of_a_campaign_makes_a_whole_page(tmp_path):
@@ -40,7 +40,7 @@ def test_part_of_a_campaign_makes_a_whole_page(tmp_path):
 
 def test_every_table_says_where_it_comes_from(tmp_path):
     found = outline(web_page(small_campaign(tmp_path)))
-    for fact in ("spectrakan reproduce main --scale smoke", "torch 2.13.0", "abc123", "d" * 64, "e" * 64, "0, 1"):
+    for fact in ("python -m experiments main --scale smoke", "torch 2.13.0", "abc123", "d" * 64, "e" * 64, "0, 1"):
         assert fact in found.words
     assert len(found.named("details")) >= 3
 
@@ -50,7 +50,7 @@ def test_missing_cells_and_failures_are_named(tmp_path):
     archive.keep_failure(Cell("main", "smoke", "darcy2d", "climatology"), "RunError: diverged")
     words = " ".join(missing_section(archive).elements[1].items)
     assert "darcy2d-climatology-default-s0 (failed: RunError: diverged)" in words
-    assert not re.search(r"darcy2d-fno-default-s0(?!-)", words), "it has a record; its trials of rates have none"
+    assert not re.search(r"darcy2d-fno-default-s0(?!-)", words), "it has a record; the trials of its rates have none"
     assert "**figures**" in words
     assert "**rates**" in words
 
@@ -60,6 +60,6 @@ def test_a_complete_campaign_misses_nothing(tmp_path, monkeypatch):
     cell = Cell("main", "smoke", "cns1d", "fno")
     archive.keep(cell, made_up(cell, 0.1))
     (archive.folder / "figures").mkdir()
-    monkeypatch.setattr("spectrakan.experiments.web_page.stages_of", lambda names, scale: [lambda archive: [cell]])
+    monkeypatch.setattr("experiments.web_page.stages_of", lambda names, scale: [lambda archive: [cell]])
     (told,) = missing_section(archive).elements
     assert told.text.startswith("Nothing")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from spectrakan.errors import ShapeError
-from spectrakan.metrics.anomaly import anomaly_r2
+from spectrakan.metrics import anomaly_r2
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_fields_are_scored_apart_and_a_constant_truth_has_no_score(weights: torc
 
 def test_shapes_that_do_not_fit_are_named(truth: torch.Tensor, weights: torch.Tensor):
     usual = truth.mean(dim=(0, 1))
-    with pytest.raises(ShapeError, match=r"\(batch, time, \*space, channel\)"):
+    with pytest.raises(ShapeError, match="must have the same shape"):
         anomaly_r2(truth[:5], truth, usual, weights)
     with pytest.raises(ShapeError, match=r"climatology must be \(4, 6, 2\)"):
         anomaly_r2(truth, truth, usual[..., :1], weights)

@@ -10,7 +10,7 @@ import torch
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Grid
 from spectrakan.metrics import evaluate_fields, relative_error
-from spectrakan.metrics.pointwise import largest
+from spectrakan.metrics.frame_errors import frame_errors
 
 
 def test_rmse_and_largest_of_one_wrong_cell():
@@ -31,7 +31,8 @@ def test_rmse_is_a_mean_over_samples_of_roots_not_a_root_of_means():
 def test_largest_is_by_sample_frame_and_field():
     values = torch.zeros(2, 2, 3, 2)
     values[0, 1, 2, 0], values[1, 0, 0, 1] = -5.0, 4.0
-    assert largest(values).tolist() == [[[0.0, 0.0], [5.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]
+    found = frame_errors(values, torch.zeros_like(values), torch.full((3,), 1 / 3), signed=True).largest
+    assert found.tolist() == [[[0.0, 0.0], [5.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]
 
 
 def test_relative_error_by_frame_with_cell_volumes():

@@ -317,3 +317,16 @@ def test_other_mistakes_are_refused():
     stream.update(pred, target)
     with pytest.raises(ShapeError, match="this stream holds"):
         stream.update(pred[:, :, :4], target[:, :, :4])
+
+
+@pytest.mark.parametrize("space", [(8,), (6, 8), (4, 4, 6)])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("convention", ["exact", "pdebench"])
+def test_one_bad_cell_inside_the_domain_spoils_every_score_with_a_value(space, bad, convention):
+    truth = np.ones((3, 2, *space, 1))
+    pred = truth + 0.5
+    sound = evaluate_fields(pred, truth, convention=convention, batch_size=3)
+    pred[(1, 1, *(size // 2 for size in space), 0)] = bad
+    found = evaluate_fields(pred, truth, convention=convention, batch_size=3)
+    for name, value in found.items():
+        assert not np.isfinite(value) or np.isnan(sound[name]), name

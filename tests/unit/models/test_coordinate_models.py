@@ -91,7 +91,7 @@ def test_a_folder_gives_it_back_bit_for_bit(name, tmp_path):
     model = built(name, signature(num_params=1, boundary=("periodic", "wall")))
     x, params = torch.randn(3, 3, 9, 8, 2), torch.randn(3, 1)
     model.input_units.set(mean=torch.tensor([1.5, -2.0]), scale=torch.tensor([0.3, 7.0]))
-    model.prepare([sk.Window(x, torch.randn(3, 1, 9, 8, 2), params)])
+    model.fit_windows([sk.Window(x, torch.randn(3, 1, 9, 8, 2), params)], units=False)
     model.save_pretrained(tmp_path / "model")
     back = sk.from_pretrained(tmp_path / "model")
     assert back.config == model.config
@@ -218,7 +218,7 @@ def test_transolver_weighs_cells_by_volume():
     model = built("transolver", signature(1, history=1)).double()
     whole = sk.Grid.from_edges([torch.linspace(0, 1, 9)])
     x = torch.randn(1, 1, 8, 2).double()
-    model.place.weight.zero_()  # places differ between a cell and its halves; everything else must agree
+    model.position.weight.zero_()  # positions differ between a cell and its halves; everything else must agree
     edges = torch.cat([torch.linspace(0, 1, 9), torch.tensor([1 / 16])]).sort().values
     halved = sk.Grid.from_edges([edges])
     split = torch.cat([x[:, :, :1], x], dim=2)
@@ -244,9 +244,9 @@ def test_deeponet_is_branch_times_trunk_by_loops():
 
 @torch.no_grad()
 def test_deepokan_is_branch_times_trunk_and_fits_its_first_centres_to_data():
-    model = built("deepokan", signature(2, history=1, steady=True)).double()
+    model = built("deepokan", signature(2, history=1, steady=True), predict="direct", noise_level=0.0).double()
     x = 3 + 2 * torch.rand(4, 1, 5, 5, 2).double()
-    model.prepare([sk.Window(x[:2], x[:2]), sk.Window(x[2:], x[2:])])
+    model.fit_windows([sk.Window(x[:2], x[:2]), sk.Window(x[2:], x[2:])], units=False)
     centres = model.branch.layers[0].centres
     assert float(centres[0]) == pytest.approx(float(x.min()), abs=1e-6)
     assert float(centres[-1]) == pytest.approx(float(x.max()), abs=1e-6)

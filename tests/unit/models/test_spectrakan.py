@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 import spectrakan as sk
 from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.models.spectrakan import SpectraKANConfig, fine_blocks
+from spectrakan.models.stages import Stages
 
-SMALL = {"coarse": True, "width": 8, "num_modes": 4, "coarse_num_modes": 3, "num_layers": 2, "coarse_num_layers": 2}
+SMALL = {
+    "width": 8,
+    "num_modes": 4,
+    "num_layers": 2,
+    "coarse_num_layers": 2,
+    "coarse_num_modes": 3,
+    "noise_level": 0.0,
+}
 SWITCHES = [
     {},
     {"variant": "paper"},
@@ -18,23 +29,21 @@ SWITCHES = [
     {"pool": "mean"},
     {"pool": "center+mean+std"},
     {"use_gml": False},
-    {"coarse": False},
+    {"coarse_num_layers": 0},
     {"gates": False},
-    {"excitation": False},
+    {"squeeze_excite": "none"},
+    {"squeeze_excite": "plain", "block": "skip"},
     {"block": "plain"},
-    {"block": "residual"},
-    {"fusion": "sum"},
-    {"fusion": "sum", "num_heads": 3},
-    {"num_heads": 3},
-    {"axes": "sequential"},
+    {"block": "skip"},
     {"basis": "cosine"},
     {"basis": "sine"},
     {"basis": "extended"},
-    {"mixing": "joint", "coarse_mixing": "joint"},
-    {"mixing": "both", "basis": "cosine"},
-    {"gate_conditioning": "token"},
+    {"coarse_mixing": "axial"},
+    {"coarse_mixing": "joint", "basis": "cosine"},
     {"extension": "zero"},
     {"activation": "silu"},
+    {"activation": "relu"},
+    {"multiplicative_readout": True},
 ]
 
 
@@ -54,6 +63,8 @@ def test_every_parameter_gets_a_gradient_and_none_is_complex(dims, choices):
     reached: dict[str, float] = {}
     for seed in range(3):
         model = built(facts, seed, **choices)
+        if model.product_gain is not None:
+            torch.nn.init.ones_(model.product_gain)  # at zero the factors have no gradient yet
         x = torch.randn(8, 2, *[8, 9, 10][:dims], 3)
         model(x, params=torch.randn(8, 2)).square().mean().backward()
         for name, parameter in model.named_parameters():
@@ -72,7 +83,7 @@ def test_each_gate_each_knot_and_each_weight_is_reached():
     for seed in range(3):
         model = built(signature(), seed)
         x = torch.randn(128, 2, 12, 11, 3)
-        model.prepare([sk.Window(x, x[:, -1:] + 1)])  # grids where the data are
+        model.fit_windows([sk.Window(x, x[:, -1:] + 1)])  # grids where the data are
         model(x).square().mean().backward()
         for name, parameter in model.named_parameters():
             totals[name] = totals.get(name, 0) + parameter.grad.abs()
@@ -83,7 +94,7 @@ def test_each_gate_each_knot_and_each_weight_is_reached():
             total[0, 0, ..., 1] = 1.0
         if name.endswith("knots.logit"):
             total[:, -1] = 1.0
-        if "excitation.squeeze" in name or "excitation.excite" in name:
+        if "squeeze_excite." in name:
             continue  # rectified: a unit may be off for three seeds
         assert bool((total > 0).all()), name
 
@@ -100,14 +111,6 @@ def test_a_fitted_normaliser_changes_what_the_loss_sees_and_nothing_a_caller_see
     seen = metres.forward_normalized(metres.input_units.normalize(x))
     assert torch.allclose(seen, metres.input_units.normalize(ours), atol=1e-5)
     assert not torch.allclose(seen, ours, atol=1e-2), "the loss sees unit scale, the caller physical units"
-
-
-def test_positive_fields_can_be_seen_by_their_logarithm():
-    model = built(signature())
-    model.input_units.set(mean=torch.zeros(3), scale=torch.ones(3), logarithmic=torch.tensor([True, False, False]))
-    x = torch.rand(2, 2, 8, 8, 3) + 0.5
-    assert bool((model(x)[..., 0] > 0).all())
-    assert torch.allclose(model.input_units.denormalize(model.input_units.normalize(x)), x, atol=1e-6)
 
 
 @pytest.mark.parametrize("cells", [4, 5, 7, 13, 31, 97])
@@ -151,8 +154,9 @@ def test_wrong_parameters_and_grids_are_refused():
         ({"width": "wide"}, "width"),
         ({"variant": "papre"}, "did you mean 'paper'"),
         ({"basis": ["fourier"]}, "basis names 1 axes"),
-        ({"gate_conditioning": "token", "token": "none"}, "needs a token"),
-        ({"gate_conditioning": "token", "mixing": "joint", "coarse": False}, "joint ones have no gates"),
+        ({"noise_lvel": 0.1}, "unknown key.*did you mean 'noise_level'"),
+        ({"noise_level": -1.0}, "noise_level"),
+        ({"conditioning": "film", "token": "none"}, "needs a token"),
     ],
 )
 def test_wrong_choices_are_refused(choices, message):
@@ -166,11 +170,11 @@ def test_an_unknown_model_names_the_nearest():
 
 
 def test_the_token_and_the_modulation_are_what_the_readout_gets():
-    model = built(signature(num_params=1), num_heads=2, attention_width=5, token_width=6)
+    model = built(signature(num_params=1), attention_width=5, token_width=6)
     x, params = torch.randn(4, 2, 9, 8, 3), torch.randn(4, 1)
     token, value = model.token(x, params), model.modulation(x, params)
     assert token.shape == (4, 6)
-    assert value.shape == (4, 10)
+    assert value.shape == (4, 5)
     axes = model.axes(x, None)
     features = model.trunk(
         torch.cat([x.movedim((1, -1), (0, 1)).flatten(0, 1), params.T[..., None, None].expand(-1, -1, 9, 8)]), axes
@@ -178,7 +182,7 @@ def test_the_token_and_the_modulation_are_what_the_readout_gets():
     answer = model.readout(features, value).movedim(0, -1)
     assert torch.allclose(model(x, params), x[:, -1] + answer, atol=1e-5)
     weights = model.attention(x, params)
-    assert torch.allclose(weights.sum((2, 3)), torch.ones(4, 2), atol=1e-6)
+    assert torch.allclose(weights.sum((2, 3)), torch.ones(4, 1), atol=1e-6)
 
 
 def test_without_a_token_spectrakan_is_amfno():
@@ -191,11 +195,11 @@ def test_without_a_token_spectrakan_is_amfno():
         ours.token(x)
 
 
-def test_prediction_is_an_increment_in_time_and_direct_otherwise():
-    assert built(signature()).increments
-    assert not built(signature(steady=True)).increments
-    assert not built(signature(out_channels=1)).increments
-    assert not built(signature(), predict="direct").increments
+def test_prediction_is_an_increment_in_time_and_a_departure_from_the_mean_field_otherwise():
+    assert built(signature()).predict == "increment"
+    assert built(signature(steady=True)).predict == "mean_field"
+    assert built(signature(out_channels=1)).predict == "mean_field"
+    assert built(signature(), predict="direct").predict == "direct"
     with pytest.raises(ConfigError, match="equal input and output"):
         built(signature(out_channels=1), predict="increment")
 
@@ -205,8 +209,8 @@ def test_preparing_fits_the_increment_and_the_splines_grid():
     inputs = 3 * torch.randn(32, 2, 8, 8, 3) + 5
     targets = inputs[:, -1:] + 0.01 * torch.randn(32, 1, 8, 8, 3)
     model.input_units.set(mean=torch.full((3,), 5.0), scale=torch.full((3,), 3.0))
-    model.prepare([sk.Window(inputs, targets)])
-    assert torch.allclose(model.increment_scale, torch.full((3,), 0.01 / 3), rtol=0.1)
+    model.fit_windows([sk.Window(inputs, targets)], units=False)
+    assert torch.allclose(model.residual_scale, torch.full((3,), 0.01 / 3), rtol=0.1)
     summary = model.global_token.summary(model.input_units.normalize(inputs), None, model.axes(inputs, None))
     knots = model.global_token.network.layers[0].knots()
     assert bool((knots[:, 3] <= summary.amin(0)).all() & (knots[:, -4] >= summary.amax(0)).all())
@@ -233,35 +237,6 @@ def test_refining_the_token_keeps_the_model_and_can_be_saved(tmp_path):
     assert torch.equal(sk.from_pretrained(tmp_path / "model")(x), model(x))
 
 
-def test_a_token_that_answers_is_silent_at_first_and_then_adds_the_same_in_all_cells(generator):
-    facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1)
-    model = sk.build_model("spectrakan", facts, width=4, num_modes=3, num_layers=1, token_answers=True).eval()
-    field = torch.randn(2, 2, 16, 1, generator=generator)
-    with torch.no_grad():
-        before = model(field)
-        model.answer.weight.normal_(generator=generator)
-        moved = model(field) - before
-        said = model.answer(model.token(field))
-    assert (moved - said[:, None]).abs().max() < 1e-5
-    assert said.abs().min() > 1e-4
-    assert sk.build_model("spectrakan", facts, token="none", token_answers=True).answer is None
-
-
-def test_factors_are_silent_at_first_and_then_multiply_each_field_by_its_own(generator):
-    facts = sk.OperatorSignature(space_dims=1, history=2, in_channels=2, out_channels=2)
-    model = sk.build_model("spectrakan", facts, width=4, num_modes=3, num_layers=1, field_factors=True).eval()
-    field = torch.randn(2, 2, 16, 2, generator=generator)
-    factors = torch.tensor([0.5, -2.0])
-    with torch.no_grad():
-        before = model(field)
-        model.readout.out.bias[2:] = factors
-        moved = model(field) - before
-    torch.testing.assert_close(moved, factors * field[:, -1], atol=1e-5, rtol=0)
-    steady = sk.OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1, steady=True)
-    with pytest.raises(ConfigError, match="needs fields that evolve"):
-        sk.build_model("spectrakan", steady, field_factors=True)
-
-
 @pytest.mark.parametrize("dims", [1, 2])
 def test_without_edges_an_evolving_field_may_lie_anywhere(dims, generator):
     facts = sk.OperatorSignature(
@@ -270,14 +245,14 @@ def test_without_edges_an_evolving_field_may_lie_anywhere(dims, generator):
     field = torch.randn(2, 2, *[16] * dims, 1, generator=generator, dtype=torch.float64)
     shifts, places = (5, -3)[:dims], tuple(range(1, dims + 1))
     moved = {}
-    for coordinates in ("edged", "all"):
+    for coordinates in ("bounded", "all"):
         model = sk.build_model(
             "spectrakan", facts, width=8, num_modes=4, pool="mean", coordinates=coordinates
         ).double()
         with torch.no_grad():
             there = model(field.roll(shifts, tuple(place + 1 for place in places)))
             moved[coordinates] = float((there - model(field).roll(shifts, places)).abs().max())
-    assert moved["edged"] < 1e-12 < 1e-4 < moved["all"]
+    assert moved["bounded"] < 1e-12 < 1e-4 < moved["all"]
 
 
 def test_only_walls_and_held_edges_make_places_differ():
@@ -285,8 +260,43 @@ def test_only_walls_and_held_edges_make_places_differ():
     facts = sk.OperatorSignature(space_dims=3, history=1, in_channels=1, out_channels=1, boundary=boundary)
     built_with = {
         choice: sk.build_model("spectrakan", facts, width=4, num_modes=2, coordinates=choice).trunk.fine
-        for choice in ("edged", "all")
+        for choice in ("bounded", "all")
     }
-    assert built_with["edged"].located == (0, 2)
+    assert built_with["bounded"].located == (0, 2)
     assert built_with["all"].located == (0, 1, 2)
-    assert built_with["edged"].lift.free.shape[1] == 3
+    assert built_with["bounded"].lift.weight.shape[1] == 3
+
+
+def test_the_class_default_is_the_default():
+    config = SpectraKANConfig()
+    for facts in (signature(1), signature(2), signature(2, steady=True)):
+        assert sk.build_model("spectrakan", facts).config == config
+        assert sk.build_model("spectrakan", facts).stages == Stages()
+    assert len(dataclasses.fields(SpectraKANConfig)) == 24
+    assert len(dataclasses.fields(Stages)) <= 6
+
+
+def test_auto_follows_the_signature():
+    """Residual blocks without squeeze-excitation where fields evolve, open skip blocks where they are steady."""
+    evolving, steady = (
+        fine_blocks(signature(1), SpectraKANConfig()),
+        fine_blocks(signature(2, steady=True), SpectraKANConfig()),
+    )
+    assert (evolving.kind, evolving.squeeze_excite, evolving.num_modes) == ("residual", "none", 24)
+    assert (steady.kind, steady.squeeze_excite, steady.num_modes) == ("skip", "open", 20)
+    literal = sk.build_model("spectrakan", signature(2), variant="paper")
+    block = literal.trunk.fine.blocks[0]
+    assert block.squeeze_excite.squeeze.bias is None
+    assert block.squeeze_excite.squeeze.out_features == 8
+    assert torch.equal(block.squeeze_excite(torch.zeros(1, 32)), torch.full((1, 32), 0.5))
+    assert (literal.predict, literal.output_filter, literal.trunk.stride) == ("direct", None, 2)
+    assert block.pointwise is None
+    assert block.widen is None
+
+
+def test_an_open_squeeze_excitation_starts_open():
+    block = sk.build_model("spectrakan", signature(2, steady=True)).trunk.fine.blocks[0]
+    with torch.no_grad():
+        block.squeeze_excite.squeeze.weight.zero_()
+        block.squeeze_excite.squeeze.bias.zero_()
+    torch.testing.assert_close(block.squeeze_excite(torch.randn(3, 32)), torch.full((3, 32), 0.9))

@@ -88,7 +88,9 @@ def test_ffno_parameters_by_formula(dims):
     pointwise = (w * factor * w + 2 * factor * w) + (factor * w * w + 2 * w)
     head = w * 128 + 128 + 128 * 3 + 3
     assert count(sk.build_model("ffno", signature(dims))) == inputs * w + 2 * w + spectral + layers * pointwise + head
-    unshared = sk.build_model("ffno", signature(dims), num_layers=4, factor=2, share_weights=False, weight_norm=False)
+    unshared = sk.build_model(
+        "ffno", signature(dims), num_layers=4, mlp_ratio=2, share_weights=False, weight_norm=False
+    )
     pointwise = (w * 2 * w + 2 * w) + (2 * w * w + w)
     assert count(unshared) == inputs * w + w + 4 * (spectral + pointwise) + head
 
@@ -190,7 +192,7 @@ def test_wrong_shapes_are_refused(name):
 def test_wrong_choices_are_refused():
     with pytest.raises(ConfigError, match="did you mean 'num_modes'"):
         sk.build_model("fno", signature(), num_mode=3)
-    with pytest.raises(ConfigError, match="ask for that"):
+    with pytest.raises(ConfigError, match="build that"):
         sk.build_model("local_fno", signature(), differential=False, integral=False)
     with pytest.raises(ConfigError, match="did you mean 'local_fno'"):
         sk.build_model("localfno", signature())

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spectrakan.nn.axis import Axis, axes_of, padded_axis, uniform_axis
-from spectrakan.nn.fourier_layer import FourierLayer
+from spectrakan.nn.joint_spectral import FourierLayer
 
 WIDTH, MODES, BATCH = 3, 3, 2
 SIZES = [(9,), (16,), (6,), (5,), (4,), (8, 9), (6, 6), (5, 4), (7, 12), (4, 4), (8, 7, 9), (6, 5, 4)]

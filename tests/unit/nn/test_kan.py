@@ -10,8 +10,7 @@ from scipy.interpolate import BSpline
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn import KAN, KANLayer
 from spectrakan.nn.kan import SILU_LIPSCHITZ
-from spectrakan.nn.knots import Knots
-from spectrakan.nn.spline_basis import extended_basis, plain_extended_basis
+from spectrakan.nn.splines import Knots, extended_basis
 
 
 def shaken(kan: torch.nn.Module, generator: torch.Generator) -> torch.nn.Module:
@@ -165,20 +164,45 @@ def test_wrong_shapes_and_sizes_are_refused():
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 @pytest.mark.parametrize("intervals", [1, 4])
-def test_the_written_out_gradient_of_the_splines_is_the_one_of_autograd(order, intervals, generator):
+def test_the_gradients_of_the_splines_hold_on_the_grid_and_beyond_it(order, intervals, generator):
     knots = (0.1 + torch.rand(3, intervals + 2 * order + 1, dtype=torch.float64, generator=generator)).cumsum(1)
     span = knots[:, -1:] - knots[:, :1]
     x = knots[:, :1] - 1 + (span + 2) * torch.rand(3, 12, dtype=torch.float64, generator=generator)
     first, last = knots[:, order, None], knots[:, -order - 1, None]
     assert all(part.any() for part in (x < first, x > last, (x > first) & (x < last)))
     inputs = [tensor.clone().requires_grad_() for tensor in (x, knots)]
-    fast, plain = extended_basis(*inputs, order), plain_extended_basis(*inputs, order)
-    assert (fast - plain).abs().max() < 1e-13
-    probe = torch.randn(fast.shape, dtype=torch.float64, generator=generator)
-    for ours, theirs in zip(
-        torch.autograd.grad((fast * probe).sum(), inputs),
-        torch.autograd.grad((plain * probe).sum(), inputs),
-        strict=True,
-    ):
-        assert (ours - theirs).abs().max() < 1e-10 * max(1.0, theirs.abs().max().item())
+    assert torch.autograd.gradcheck(lambda x, knots: extended_basis(x, knots, order), inputs)
     assert torch.autograd.gradgradcheck(lambda x, knots: extended_basis(x, knots, order), inputs)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 2e-5)])
+@pytest.mark.parametrize("more", [5, 6, 7, 12])
+def test_refining_keeps_the_function_where_a_spacing_lies_at_its_floor(more, dtype, tolerance, generator):
+    kan = KAN([3, 4, 2], num_intervals=5).to(dtype)
+    with torch.no_grad():
+        for layer in kan.layers:
+            layer.knots.logit.fill_(5.0)
+            layer.knots.logit[:, 4:6] = -60.0  # as close as knots get, between wide gaps
+            layer.knots.shift.fill_(0.1)
+    x = 4 * torch.randn(500, 3, generator=generator, dtype=dtype)
+    with torch.no_grad():
+        before = kan(x)
+        kan.refine(more)
+        after = kan(x)
+    assert (after - before).abs().max() < tolerance * before.abs().max()
+    for layer in kan.layers:
+        assert float(layer.knots().detach().diff(dim=1).min()) > 0
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e9, 1e15])
+def test_far_outside_the_grid_the_gradient_is_the_slope_at_the_end(distance):
+    """Beyond the grid an edge is a straight line, so its slope at any distance is the one just outside."""
+    torch.manual_seed(0)
+    kan = KAN([1, 1]).double()
+    for sign in (-1.0, 1.0):
+        near, far = (torch.full((1, 1), sign * x, dtype=torch.float64, requires_grad=True) for x in (1.5, distance))
+        spline = [
+            torch.tensordot(kan.layers[0].coefficients[0, 0], kan.layers[0].basis(x)[0], 1) for x in (near, far)
+        ]
+        slopes = [float(torch.autograd.grad(value.sum(), x)[0]) for value, x in zip(spline, (near, far), strict=True)]
+        assert slopes[1] == pytest.approx(slopes[0], rel=1e-12)

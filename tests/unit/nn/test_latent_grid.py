@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from spectrakan.nn.axis import uniform_axis
-from spectrakan.nn.latent_grid import LatentGrid
-from spectrakan.nn.positions import cell_coordinates
+from spectrakan.nn.embedding import cell_coordinates
+from spectrakan.nn.vision_transformer import LatentGrid
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

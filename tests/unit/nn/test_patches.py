@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from spectrakan.errors import ShapeError
-from spectrakan.nn.patches import Patches, cut, patch_places
+from spectrakan.nn.vision_transformer import Patches, cut, patch_positions
 
 
 @pytest.mark.parametrize("counts", [(3,), (2, 3), (2, 1, 2)])
@@ -22,7 +22,7 @@ def test_each_patch_holds_its_cells_in_order(counts):
 
 
 def test_no_two_patches_have_the_same_place():
-    places = patch_places((3, 4), 16)
+    places = patch_positions((3, 4), 16)
     distances = torch.cdist(places, places) + 10 * torch.eye(12)
     assert float(distances.min()) > 0.1
 
@@ -32,6 +32,6 @@ def test_a_token_is_a_linear_map_of_its_patch_plus_its_place():
     layer = Patches((2, 2), 2, 1, 8)
     frames = torch.randn(1, 1, 4, 4, 1)
     corner = frames[0, 0, 2:, :2].flatten()
-    assert torch.allclose(layer(frames)[0, 0, 2], layer.embed(corner) + layer.places[2], atol=1e-6)
+    assert torch.allclose(layer(frames)[0, 0, 2], layer.embed(corner) + layer.positions[2], atol=1e-6)
     with pytest.raises(ShapeError, match=r"a field of \(4, 4\) cells, got \(4, 6\)"):
         layer(torch.randn(1, 1, 4, 6, 1))

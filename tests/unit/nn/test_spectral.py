@@ -209,12 +209,13 @@ def test_gathered_products_are_the_plain_ones_and_their_gradients_too(size, gene
 @pytest.mark.parametrize("kind", ["plain", "skip", "residual"])
 @pytest.mark.parametrize("size", [(9,), (8, 7), (4, 5, 6)], ids=str)
 def test_the_fused_block_is_the_block_on_paper(kind, size, generator):
-    choices = BlockSettings(width=WIDTH, num_modes=3, bases=("fourier", "cosine", "fourier")[: len(size)], kind=kind)
-    block = randomised(Block(choices), generator)
+    config = BlockSettings(width=WIDTH, num_modes=3, bases=("fourier", "cosine", "fourier")[: len(size)], kind=kind)
+    block = randomised(Block(config), generator)
     field, axes = field_of(size, generator), axes_for(size)
-    factors = [torch.rand(BATCH, 6, dtype=torch.float64, generator=generator) for _ in size]
+    parts = [2, 1, 2][: len(size)]
+    factors = [torch.randn(BATCH, 6, part, dtype=torch.float64, generator=generator) for part in parts]
     fused = block._axial_path(block.axial, field, axes, factors)
-    plain = block._any_path(field, axes, factors)
+    plain = block._plain_path(field, axes, factors)
     assert (fused - plain).abs().max() < 1e-11
     probe = torch.randn(fused.shape, dtype=torch.float64, generator=generator)
     ours = torch.autograd.grad((fused * probe).sum(), field)[0]
@@ -222,14 +223,14 @@ def test_the_fused_block_is_the_block_on_paper(kind, size, generator):
     assert (ours - theirs).abs().max() < 1e-10
 
 
-def test_sequential_axes_are_applied_one_after_the_other(generator):
-    layer = randomised(AxialSpectral(WIDTH, MODES, ["fourier", "fourier"], sequential=True), generator)
-    field = field_of((8, 9), generator)
-    expected = field
-    for axis in range(2):
-        single = AxialSpectral(WIDTH, MODES, ["fourier"]).double()
-        single.mixing[0] = layer.mixing[axis]
-        moved = expected.transpose(axis + 2, 3)
-        flat = moved.reshape(WIDTH, -1, moved.shape[-1])
-        expected = by_complex_fft(single, flat).view(moved.shape).transpose(axis + 2, 3)
-    assert (layer(field, axes_for((8, 9))) - expected).abs().max() < 1e-10
+def test_a_factor_multiplies_its_own_mode_of_its_own_sample_as_a_complex_number(generator):
+    """Against complex multiplication of the spectrum; the constant mode of a real field has a real factor."""
+    cells, modes = 16, 4
+    layer = randomised(AxialSpectral(WIDTH, modes, ["fourier"]), generator)
+    field = field_of((cells,), generator).detach()
+    factor = torch.randn(BATCH, modes, 2, dtype=torch.float64, generator=generator)
+    factor[:, 0, 1] = 0
+    spectrum = torch.fft.rfft(field, dim=2, norm="forward")
+    spectrum[..., :modes] *= torch.view_as_complex(factor)
+    expected = layer(torch.fft.irfft(spectrum, n=cells, dim=2, norm="forward"), axes_for((cells,)))
+    assert (layer(field, axes_for((cells,)), [factor]) - expected).abs().max() < 1e-12

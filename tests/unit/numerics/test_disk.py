@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrakan.numerics.disk import disk_cover
+from spectrakan.numerics.finite_volume import disk_cover
 
 EDGES = torch.linspace(-1.0, 1.0, 12, dtype=torch.float64)
 

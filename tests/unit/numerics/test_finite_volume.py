@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from spectrakan.errors import ShapeError
 from spectrakan.numerics.finite_volume import (
-    average_cells,
     mc_slope,
     pad_ghost_cells,
     refine_cells,
 )
+from spectrakan.numerics.resample import block_mean
 
 numbers = st.floats(-1e3, 1e3)
 fields = arrays.arrays("float64", st.tuples(st.just(2), st.integers(3, 12)), elements=numbers)
@@ -49,8 +49,6 @@ def test_unknown_ends_and_too_few_cells_are_refused():
         pad_ghost_cells(torch.zeros(3), 0, "periodic", width=4)
     with pytest.raises(ShapeError, match="ghost cell on each side"):
         mc_slope(torch.zeros(2), 0)
-    with pytest.raises(ShapeError, match="groups of 2"):
-        average_cells(torch.zeros(5), 0, 2)
 
 
 @settings(deadline=None)
@@ -84,6 +82,6 @@ def test_the_mc_slope_of_a_smooth_monotone_field_is_second_order():
 def test_refining_and_averaging_give_back_the_cells(field, factor):
     cells = torch.from_numpy(field)
     fine = refine_cells(pad_ghost_cells(cells, 1, "periodic"), 1, factor)
-    torch.testing.assert_close(average_cells(fine, 1, factor), cells, rtol=0, atol=1e-9)
+    torch.testing.assert_close(block_mean(fine, 1, factor), cells, rtol=0, atol=1e-9)
     assert float(fine.max()) <= float(cells.max()) + 1e-9
     assert float(fine.min()) >= float(cells.min()) - 1e-9

@@ -18,7 +18,6 @@ from spectrakan.numerics.resample import (
     coarse_size,
     interpolation_matrix,
     overlap_matrix,
-    split_cells,
     upsample_lines,
 )
 
@@ -108,22 +107,3 @@ def test_signed_matrices_are_the_complex_transform(generator):
     assert torch.allclose(torch.complex(*stacked.view(2, -1)), coefficients)
     back = out @ stacked
     assert torch.allclose(torch.complex(*back.view(2, -1)), waves.conj().T @ coefficients)
-
-
-@pytest.mark.parametrize("degree", range(7))
-def test_cut_cells_meet_polynomials_of_degree_six(degree):
-    def means(cells):
-        edges = torch.arange(cells + 1, dtype=torch.float64) / cells
-        return (edges ** (degree + 1) / (degree + 1)).diff() * cells
-
-    halves = split_cells(means(16), 0, periodic=False)
-    assert (halves - means(32))[6:-6].abs().max() < 1e-14
-
-
-@pytest.mark.parametrize("periodic", [False, True])
-def test_cut_cells_keep_their_means(periodic, generator):
-    values = torch.randn(3, 9, 2, dtype=torch.float64, generator=generator)
-    assert (block_mean(split_cells(values, 1, periodic=periodic), 1, 2) - values).abs().max() < 1e-14
-    if periodic:
-        rolled = split_cells(values.roll(1, 1), 1, periodic=True)
-        assert (rolled - split_cells(values, 1, periodic=True).roll(2, 1)).abs().max() < 1e-14

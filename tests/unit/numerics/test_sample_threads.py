@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from spectrakan.numerics.sample_threads import for_each_part, samples_at_once
+from spectrakan.numerics.time_integration import for_each_part, samples_at_once
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spectrakan.numerics.sampling import along_axis, line_matrix, transfer_matrix
+from spectrakan.numerics.resample import along_axis, line_matrix, transfer_matrix
 
 
 def sorted_places(count: int, seed: int) -> torch.Tensor:

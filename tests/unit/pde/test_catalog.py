@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from spectrakan.errors import ShapeError
 from spectrakan.pde.catalog import EQUATIONS
+from spectrakan.pde.equation import with_values
 
 
 @pytest.mark.parametrize("name", sorted(EQUATIONS))
@@ -38,3 +40,29 @@ def test_one_seed_gives_one_set_of_samples(name):
     )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("droplet2d", {"gravity": [1.0, 9.81, 5.0]}), ("darcy2d", {"beta": [1.0, -2.0, 0.5]}),
+     ("shallow_water2d", {"gravity": [0.5, 1.0, 2.0]})],
+)  # fmt: skip
+def test_samples_with_values_of_their_own_are_solved_as_one_by_one(name, values):
+    """Also where a parameter is not batched and the samples are solved alone."""
+    equation = EQUATIONS[name]
+    parameters = equation.parameters()
+    initial = equation.sample(3, (16, 16), parameters, torch.Generator().manual_seed(0))
+    times = equation.times[:4]
+    given = {key: torch.tensor(each, dtype=torch.float64) for key, each in values.items()}
+    together = equation.solve_varied(initial, times, parameters, given)
+    for index in range(3):
+        alone = equation.parameters(**{key: each[index] for key, each in values.items()})
+        expected = equation.solve(initial[index : index + 1], times, alone)
+        torch.testing.assert_close(together[index : index + 1], expected, rtol=1e-12, atol=1e-13)
+    if equation.batched_parameters:
+        residual = equation.residual(
+            together, None if not equation.steady else initial[:, None], times, with_values(parameters, given)
+        )
+        assert float(residual.max()) < 1e-8
+    with pytest.raises(ShapeError, match="one value for each of 3 samples"):
+        equation.solve_varied(initial, times, parameters, {key: each[:2] for key, each in given.items()})

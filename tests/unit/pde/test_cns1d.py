@@ -164,6 +164,31 @@ def test_the_residual_tells_solutions_from_others():
     assert float(guess.grad.abs().max()) > 0
 
 
+@pytest.mark.parametrize("eta", [1.0, 100.0])
+def test_strong_viscosity_damps_short_waves(eta):
+    """A velocity of 4 cells a wave decays by exp(-mu k^2 t / rho), which is nothing after the first frame."""
+    cells = 64
+    wave = 0.1 * torch.sin(math.pi / 2 * torch.arange(cells, dtype=torch.float64))
+    state = torch.stack([torch.ones(cells).double(), wave, torch.full((cells,), 10.0).double()], -1)[None]
+    final = solve(state, [0.05], CNS1DParameters(eta=eta, min_cells=1))[0, 0, :, 1]
+    assert float(final.abs().max()) < 1e-3 * float(wave.abs().max())
+
+
+def test_samples_with_viscosities_of_their_own_are_solved_in_one_batch_as_one_by_one():
+    initial, parameters = drawn(5, 32)
+    values = {
+        "eta": torch.tensor([0.0, 1e-3, 0.01, 0.1, 50.0], dtype=torch.float64),
+        "zeta": torch.tensor([0.0, 0.02, 0.01, 0.0, 1.0], dtype=torch.float64),
+    }
+    times = [0.1, 0.3]
+    together = EQUATION.solve_varied(initial, times, parameters, values)
+    for index in range(5):
+        alone = CNS1DParameters(eta=float(values["eta"][index]), zeta=float(values["zeta"][index]))
+        chosen = slice(index, index + 1)
+        torch.testing.assert_close(together[chosen], solve(initial[chosen], times, alone), rtol=1e-9, atol=1e-9)
+        assert bool((together[chosen, 1] != together[(index + 1) % 5, 1]).any())
+
+
 def test_impossible_states_and_settings_are_refused():
     parameters = CNS1DParameters()
     with pytest.raises(ShapeError, match="density, velocity, pressure"):

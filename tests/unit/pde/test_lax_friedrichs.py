@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from spectrakan.errors import SpectraKANError
-from spectrakan.pde.lax_friedrichs import SteppedInPlace, check_stable, lax_friedrichs_step
+from spectrakan.pde.droplet2d import SteppedInPlace, check_stable, lax_friedrichs_step
 
 
 def test_quick_step_agrees_with_the_readable_one(generator: torch.Generator):

@@ -22,7 +22,7 @@ def picture() -> Picture:
 @pytest.fixture
 def text(picture) -> str:
     table = DataTable(["model", "RMSE"], [[Entry("<fno>"), Entry("0.1", 0.1, "best")], [Entry("b"), Entry("–")]], "c")
-    origin = Origin("Where these come from", [("seeds", "0, 1")], ["spectrakan reproduce main"])
+    origin = Origin("Where these come from", [("seeds", "0, 1")], ["python -m experiments main"])
     return page(
         "A <title>",
         [Paragraph("a & b")],
@@ -67,7 +67,7 @@ def test_pictures_are_inside_with_words_that_stand_for_them(text, picture):
 
 
 def test_a_picture_without_words_is_refused(picture):
-    with pytest.raises(ConfigError, match="caption or a text"):
+    with pytest.raises(ConfigError, match="caption or an alternative"):
         Picture(picture.png, " ")
     with pytest.raises(ConfigError, match="PNG"):
         page("a", [], [Section("b", [Picture(b"GIF89a", "no")])])

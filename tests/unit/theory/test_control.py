@@ -72,8 +72,8 @@ def test_penalties_are_their_formulas(generator):
     rows = [row for layer in kan.layers for row in layer.knots()]
     uneven = sum((row[-1] - row[0]) / (len(row) - 1) / row.diff().min() - 1 for row in rows) / len(rows)
     bound = torch.log(1 + product_bound(kan, "lemma"))
-    choices = LipschitzSettings(penalty=0.5, coefficient_penalty=2.0, spacing_penalty=3.0, measure="lemma")
-    assert torch.allclose(control_penalty(kan, choices), 0.5 * bound + 2 * coefficients + 3 * uneven)
+    config = LipschitzSettings(penalty=0.5, coefficient_penalty=2.0, spacing_penalty=3.0, measure="lemma")
+    assert torch.allclose(control_penalty(kan, config), 0.5 * bound + 2 * coefficients + 3 * uneven)
     assert float(control_penalty(kan, LipschitzSettings(cap=3.0))) == 0.0
 
 
@@ -82,7 +82,7 @@ def pairs_of(layer):
 
 
 @pytest.mark.parametrize(
-    ("choices", "what"),
+    ("config", "what"),
     [
         (LipschitzSettings(penalty=1.0), lambda kan: product_bound(kan, "hull")),
         (LipschitzSettings(penalty=1.0, measure="lemma"), lambda kan: product_bound(kan, "lemma")),
@@ -91,24 +91,24 @@ def pairs_of(layer):
     ],
     ids=["bound", "lemma", "coefficients", "spacing"],
 )
-def test_following_a_penalty_s_gradient_lowers_what_it_is_on(choices, what, generator):
+def test_following_a_penalty_s_gradient_lowers_what_it_is_on(config, what, generator):
     kan = random_kan([3, 4, 2], generator)
     with torch.no_grad():
         before = float(what(kan))
     optimizer = torch.optim.SGD(kan.parameters(), lr=0.02)
     for _ in range(20):
         optimizer.zero_grad()
-        control_penalty(kan, choices).backward()
+        control_penalty(kan, config).backward()
         torch.nn.utils.clip_grad_norm_(kan.parameters(), 1.0)
         optimizer.step()
     with torch.no_grad():
         assert float(what(kan)) < before
 
 
-@pytest.mark.parametrize("choices", [{"token": "mlp"}, {"token": "raw"}, {"token": "none"}])
-def test_a_model_without_a_kan_token_is_refused(choices):
-    facts = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+@pytest.mark.parametrize("config", [{"token": "mlp"}, {"token": "raw"}, {"token": "none"}])
+def test_a_model_without_a_kan_token_is_refused(config):
+    signature = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
     with pytest.raises(ConfigError, match="KAN token"):
-        token_kan(build_model("spectrakan", facts, **choices))
+        token_kan(build_model("spectrakan", signature, **config))
     with pytest.raises(ConfigError, match="got 'fno'"):
-        token_kan(build_model("fno", facts))
+        token_kan(build_model("fno", signature))

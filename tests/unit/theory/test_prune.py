@@ -9,9 +9,8 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models import build_model
 from spectrakan.nn.kan import KAN
-from spectrakan.theory.edge_views import edge_views
+from spectrakan.theory.edge_views import edge_views, prune_kan, prune_token
 from spectrakan.theory.parts import token_kan
-from spectrakan.theory.prune import prune_kan, prune_token
 
 
 def planted(extension: str) -> tuple[KAN, torch.Tensor]:
@@ -98,19 +97,19 @@ def test_the_density_counts_the_samples():
 
 
 def test_a_model_s_token_is_pruned_and_its_error_told(generator):
-    facts = OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1)
+    signature = OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1)
     torch.manual_seed(0)
-    model = build_model("spectrakan", facts, width=4, num_modes=3, num_layers=1, token_hidden=5, token_width=4)
+    model = build_model("spectrakan", signature, width=4, num_modes=3, num_layers=1, token_width=5)
     with torch.no_grad():
         for weight in (token_kan(model).layers[0].base_weight, token_kan(model).layers[0].spline_weight):
             weight[2:4] = 0.0
     inputs = torch.randn(6, 2, 16, 1, generator=generator)
     windows = [Window(inputs=inputs, targets=0.9 * inputs[:, -1:])]
     pruned, report = prune_token(model, windows, threshold=0.0)
-    # Two hidden neurons are silent for both inputs; being constant, they tell the four numbers of the token nothing.
+    # Two hidden neurons are silent for both inputs; being constant, they tell the five numbers of the token nothing.
     assert torch.equal(report.dead[0].all(1), torch.tensor([False, False, True, True, False]))
     assert torch.equal(report.dead[1].all(0), report.dead[0].all(1))
-    assert report.removed == 2 * 2 + 4 * 2
+    assert report.removed == 2 * 2 + 5 * 2
     assert report.error_after == pytest.approx(report.error_before, rel=1e-5)
     rough, worse = prune_token(model, windows, threshold=0.9)
     with torch.no_grad():
@@ -126,6 +125,6 @@ def test_nonsense_is_refused():
         prune_kan(kan, samples, threshold=1.0)
     with pytest.raises(ConfigError, match="at least 2 samples"):
         prune_kan(kan, samples[:1])
-    facts = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    signature = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
     with pytest.raises(ConfigError, match="at least one window"):
-        prune_token(build_model("spectrakan", facts), [])
+        prune_token(build_model("spectrakan", signature), [])

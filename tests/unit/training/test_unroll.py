@@ -7,6 +7,7 @@ import torch
 
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator
+from spectrakan.models.stages import Stages
 from spectrakan.training.settings import TrainingSettings
 from spectrakan.training.unroll import Objective, horizon_at
 
@@ -18,11 +19,13 @@ class Scale(Operator):
 
     def __init__(self, a=2.0):
         super().__init__(
-            OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1), None, predict="direct"
+            OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1),
+            None,
+            Stages(predict="direct", noise_level=0.0),
         )
         self.a = torch.nn.Parameter(torch.tensor(a))
 
-    def respond(self, history, params, axes):
+    def _forward(self, history, params, axes):
         return self.a * history[:, -1]
 
 

@@ -3,21 +3,19 @@
 All real-valued variables with the largest number of axes are the fields, in the order of the file; they must
 have the same axes. An axis is samples, time or channels if its name is in the lists below, else space.
 Coordinates are the variables named like their axis. Times in units `... since ...` become days since the
-first frame.
+first frame. Other variables with the axis of samples alone are parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-
+from spectrakan.data.axes import closes_circle, increasing
 from spectrakan.data.container import NUMBERS, Container
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.mapping import SPACE, Axis, DataMapping, MappedArray
-from spectrakan.data.source import HeldSource
 from spectrakan.fields import Boundary, Trajectories
 
 SAMPLES = {"sample", "samples", "ensemble", "member", "realization", "number", "batch", "trajectory"}
@@ -26,7 +24,7 @@ CHANNELS = {"channel", "channels", "field", "component"}
 LATITUDES = {"lat", "latitude", "lats"}
 LONGITUDES = {"lon", "longitude", "lons"}
 UNREAL = {"bnds", "bounds", "nv"}
-"""Axes of bounds of cells, which are no axes of a field."""
+"""Axes of the bounds of cells, which are not axes of a field."""
 DAYS = {"second": 1 / 86400, "minute": 1 / 1440, "hour": 1 / 24, "day": 1.0}
 
 
@@ -42,9 +40,10 @@ def read(container: Container) -> Trajectories:
     for name in names:
         if set(container.dims[name]) != set(dims):
             found = f"({', '.join(container.dims[name])})"
-            remedy = "say by a mapping which arrays to take"
+            remedy = "select the arrays by a mapping"
             raise mismatch(container.path, name, f"the axes ({', '.join(dims)}) of '{names[0]}'", found, remedy)
-    space = _space(container, dims)
+    # Stored order, with latitude before longitude.
+    space = sorted((axis for axis in dims if _role(axis) == "drop"), key=lambda axis: axis.lower() in LONGITUDES)
     if not 1 <= len(space) <= 3:
         raise mismatch(container.path, names[0], "1 to 3 axes of space", f"axes ({', '.join(dims)})")
     meaning: dict[str, Axis] = dict(zip(space, SPACE, strict=False))
@@ -56,6 +55,7 @@ def read(container: Container) -> Trajectories:
         values=tuple(_entry(container, name, meaning) for name in names),
         coordinates=dict(zip(SPACE, space, strict=False)) if located else {},
         times=time,
+        params={name: name for name in _params(container, dims)},
         boundary=_boundary(container, space) if located else (),
         latitude=next((axis for axis in SPACE if axis in latitude), ""),
     )
@@ -75,20 +75,20 @@ def _fields(container: Container) -> list[str]:
     return [name for name in candidates if len(container.dims[name]) == most]
 
 
+def _params(container: Container, dims: Sequence[str]) -> list[str]:
+    """Variables with one number for each sample."""
+    samples = [axis for axis in dims if _role(axis) == "sample"]
+    return [
+        name
+        for name, axes in container.dims.items()
+        if samples and list(axes) == samples and name not in axes and container.arrays[name].dtype.kind in NUMBERS
+    ]
+
+
 def _role(axis: str) -> Axis:
-    """What an axis is by its name; `drop` stands for space until the axes are numbered."""
-    word = axis.lower()
-    if word in SAMPLES:
-        return "sample"
-    if word in TIMES:
-        return "time"
-    return "channel" if word in CHANNELS else "drop"
-
-
-def _space(container: Container, dims: Sequence[str]) -> list[str]:
-    """Axes of space in stored order, but latitude before longitude."""
-    space = [axis for axis in dims if _role(axis) == "drop"]
-    return sorted(space, key=lambda axis: axis.lower() in LONGITUDES)
+    """What an axis is by its name; `drop` means space until the axes are numbered."""
+    roles: dict[Axis, set[str]] = {"sample": SAMPLES, "time": TIMES, "channel": CHANNELS}
+    return next((role for role, names in roles.items() if axis.lower() in names), "drop")
 
 
 def _entry(container: Container, name: str, meaning: dict[str, Axis]) -> MappedArray:
@@ -104,10 +104,8 @@ def _boundary(container: Container, space: Sequence[str]) -> tuple[Boundary, ...
     """Walls at the poles and a periodic longitude where the grid goes round the globe; else unknown."""
     if len(space) != 2 or space[0].lower() not in LATITUDES or space[1].lower() not in LONGITUDES:
         return ()
-    longitude = container.vector(space[1])
-    step = np.diff(longitude)
-    round_globe = len(step) > 0 and abs(abs(longitude[-1] - longitude[0]) + abs(step[0]) - 360) < abs(step[0]) / 2
-    return ("wall", "periodic") if round_globe else ()
+    longitude, _ = increasing(container.vector(space[1]))
+    return ("wall", "periodic") if len(longitude) > 1 and closes_circle(longitude) else ()
 
 
 def _with_days(container: Container, time: str) -> Container:
@@ -116,6 +114,6 @@ def _with_days(container: Container, time: str) -> Container:
     scale = DAYS.get(unit.strip().lower().removesuffix("s"))
     if not time or not since or scale is None:
         return container
-    numbers: npt.NDArray[np.float64] = container.vector(time)
-    arrays = {**container.arrays, time: HeldSource((numbers - numbers[0]) * scale)}
-    return Container(container.path, container.kind, arrays, container.attributes, container.dims)
+    numbers = container.vector(time)
+    arrays = {**container.arrays, time: (numbers - numbers[0]) * scale}
+    return replace(container, arrays=arrays)

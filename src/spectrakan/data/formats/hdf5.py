@@ -1,8 +1,16 @@
-"""HDF5 files as containers: arrays stay in the file and are read by block."""
+"""HDF5 files as containers: arrays stay in the file and are read by block.
+
+A file is looked through once before anything in it is read. It is refused if it can lead to other files
+(external links, external storage, virtual datasets), if its groups are nested without end, or if an array
+declares far more bytes than are stored.
+"""
 
 from __future__ import annotations
 
 import math
+import mmap
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,18 +20,24 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import decoding, mismatch
-from spectrakan.data.handles import opened
-from spectrakan.data.source import Block, Source, Stamp
+from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, require_regular, require_size
+from spectrakan.data.source import Block, Source, Stamp, opened, released, size_in_bytes
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-MOST_OBJECTS = 200_000
-"""A file with more groups and arrays is refused; a thousand samples in groups take five thousand."""
+PLAIN_FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
+"""Filters that keep the number of bytes; at most one filter beside them may compress."""
+
+SEARCHED_BYTES = 2**30
+"""Files up to this size are searched for damaged heaps; in larger ones the search takes too long."""
+HEAP = b"GCOL\x01\x00\x00\x00"
+"""Four letters, version 1 and three reserved bytes open a global heap, followed by its size."""
+HEAP_HEADER = 16
+"""Bytes before the first object of a heap, and bytes before the content of each object."""
 
 
 @dataclass(frozen=True)
 class HDF5Source:
-    """A dataset of an HDF5 file; `reverse` turns its axes round (MATLAB stores the first axis fastest)."""
+    """A dataset of an HDF5 file; `reverse` reverses its axes (MATLAB stores the first axis fastest)."""
 
     path: Path
     key: str
@@ -37,8 +51,10 @@ class HDF5Source:
         """Sizes of the axes."""
         return self.stored_shape[::-1] if self.reverse else self.stored_shape
 
-    def read(self, block: Block) -> npt.NDArray[Any]:
+    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
         """A block, by a selection inside the file."""
+        if self.dtype.kind == "O":
+            require_sound_heaps(self.path)
         with decoding(self.path, self.key, kind="HDF5"):
             dataset = opened(self.path, self.stamp, _open_file)[self.key]
             if dataset.shape != self.stored_shape:
@@ -49,7 +65,7 @@ class HDF5Source:
 
 
 def is_hdf5(path: Path) -> bool:
-    """Whether the signature stands where HDF5 looks for it: at 0, or at 512, 1024, 2048, ... ."""
+    """Whether the file has the signature of HDF5 at one of its positions: 0, 512, 1024, 2048, ... ."""
     size = path.stat().st_size
     with path.open("rb") as file:
         offset = 0
@@ -61,8 +77,12 @@ def is_hdf5(path: Path) -> bool:
     return False
 
 
-def open_hdf5(path: Path, *, reverse: bool = False) -> Container:
-    """List the arrays and attributes of an HDF5 file; no field is read."""
+def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False) -> Container:
+    """List the arrays and attributes of an HDF5 file; no field is read.
+
+    Virtual datasets are refused unless `allow_virtual` is set; even then their sources must be sound HDF5 files
+    in the same folder.
+    """
     stamp = Stamp.of(path)
     arrays: dict[str, Source] = {}
     attributes: dict[str, dict[str, Any]] = {}
@@ -70,38 +90,96 @@ def open_hdf5(path: Path, *, reverse: bool = False) -> Container:
     with decoding(path, kind="HDF5"):
         file = opened(path, stamp, _open_file)
         attributes[""] = _attributes(file)
-        for name, item in _walk(file):
-            if len(attributes) > MOST_OBJECTS:
-                raise mismatch(path, name, f"at most {MOST_OBJECTS} objects", "more")
+        for name, item in _walk(path, file):
             attributes[name] = _attributes(item)
             if isinstance(item, h5py.Dataset) and item.shape is not None:
-                if fault := _unwritten(item):
+                _require_bounded(path, name, item)
+                if fault := _missing_virtual(path, name, item, allow_virtual) or _unwritten(item):
                     faults[name] = fault
                 arrays[name] = HDF5Source(path, name, tuple(item.shape), item.dtype, stamp, reverse)
     return Container(path, "HDF5", arrays, attributes, faults=faults)
+
+
+def require_sound_heaps(path: Path) -> None:
+    """Refuse impossible sizes in a global heap, where texts of variable length and references lie.
+
+    A heap has no checksum, and the library follows the sizes written in it: one flipped bit can send it round
+    in circles inside C code, where no signal and no exception reaches it.
+    """
+    if not 0 < path.stat().st_size <= SEARCHED_BYTES:
+        return
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = content.find(HEAP)
+        while start >= 0:
+            if not _sizes_add_up(content, start):
+                raise mismatch(path, "", "sound heaps", f"impossible sizes in the heap at byte {start}")
+            start = content.find(HEAP, start + len(HEAP))
+
+
+def _sizes_add_up(content: mmap.mmap, start: int) -> bool:
+    """Walk from object to object as the library does; each must end inside the heap, the heap in the file."""
+    if start + HEAP_HEADER > len(content):
+        return False
+    (total,) = struct.unpack_from("<Q", content, start + 8)
+    offset, end = start + HEAP_HEADER, start + total
+    if total < HEAP_HEADER or end > len(content):
+        return False
+    while offset + HEAP_HEADER <= end:
+        index, _, size = struct.unpack_from("<HH4xQ", content, offset)
+        # Object 0 is the free rest, whose size counts its own header; others are padded to 8 bytes.
+        step = size if index == 0 else HEAP_HEADER + -(-size // 8) * 8
+        if step < HEAP_HEADER or offset + step > end:
+            return False
+        offset += step
+    return True
 
 
 def _open_file(path: Path) -> h5py.File:
     return h5py.File(path, "r")
 
 
-def _walk(file: h5py.File) -> list[tuple[str, Any]]:
-    """Every object once, by its first name; soft and external links are not followed."""
-    found: list[tuple[str, Any]] = []
+def _walk(path: Path, file: h5py.File) -> Iterator[tuple[str, Any]]:
+    """Every object once, by its first name, opened from its parent so that the time is linear in their number.
 
-    def keep(name: str, item: Any) -> bool | None:
-        found.append((name, item))
-        return True if len(found) > MOST_OBJECTS else None
+    Soft links are not followed; they stay inside the file, since links to other files are refused.
+    """
+    seen = set()
+    waiting: list[tuple[str, h5py.Group, str]] = [("", file, "/")]
+    while waiting:
+        name, parent, key = waiting.pop()
+        item = parent[key]
+        info = h5py.h5o.get_info(item.id)
+        if (info.fileno, info.addr) in seen:
+            continue
+        seen.add((info.fileno, info.addr))
+        if name:
+            yield name, item
+        if isinstance(item, h5py.Group):
+            if name.count("/") >= MAX_DEPTH:
+                raise mismatch(path, f"{name[:40]}...", f"groups at most {MAX_DEPTH} deep", "deeper ones")
+            if len(seen) + len(waiting) + len(item) > MAX_OBJECTS:
+                raise mismatch(path, name, f"at most {MAX_OBJECTS} objects", "more")
+            links = _hard_links(path, item)
+            waiting += [(f"{name}/{link}" if name else link, item, link) for link in reversed(links)]
 
-    file.visititems(keep)
-    return found
+
+def _hard_links(path: Path, group: h5py.Group) -> list[str]:
+    names = []
+    for key in group:
+        link = group.get(key, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            remedy = "copy the arrays into one file"
+            raise mismatch(path, key, "arrays inside the file", f"a link to the file '{link.filename}'", remedy)
+        if isinstance(link, h5py.HardLink):
+            names.append(key)
+    return names
 
 
 def _attributes(item: Any) -> dict[str, Any]:
     """Attributes as plain text and numbers.
 
     What has variable length (some texts, references) is listed without its content: it lies in a heap that has
-    no checksum and can send the library round in circles, and nothing here needs it.
+    no checksum, and nothing here needs it.
     """
     result: dict[str, Any] = {}
     for name in item.attrs:
@@ -111,9 +189,50 @@ def _attributes(item: Any) -> dict[str, Any]:
     return result
 
 
+def _require_bounded(path: Path, name: str, dataset: h5py.Dataset) -> None:
+    """Refuse storage in other files, and arrays that declare far more bytes than are stored."""
+    if dataset.external:
+        found = f"storage in the file '{dataset.external[0][0]}'"
+        raise mismatch(path, name, "numbers inside the file", found, "copy the array into the file")
+    if dataset.chunks is None:
+        return
+    plan = dataset.id.get_create_plist()
+    filters = [plan.get_filter(index)[0] for index in range(plan.get_nfilters())]
+    if len([number for number in filters if number not in PLAIN_FILTERS]) > 1:
+        raise mismatch(path, name, "at most one compressing filter", f"the filters {filters}")
+    piece = size_in_bytes(dataset.chunks, dataset.dtype)
+    stored, written = dataset.id.get_storage_size(), dataset.id.get_num_chunks()
+    require_size(path, name, piece * written, stored, piece=piece)
+    if stored > 1.1 * piece * written + 4096 * written:
+        raise mismatch(path, name, f"chunks of at most {piece} bytes", f"{stored} bytes in {written} chunks")
+
+
+def _missing_virtual(path: Path, name: str, dataset: h5py.Dataset, allowed: bool) -> str:
+    """Check where a virtual dataset takes its numbers from; return what is missing of it."""
+    if not dataset.is_virtual:
+        return ""
+    if not allowed:
+        remedy = "load_dataset(..., allow_virtual=True) reads sources in the same folder"
+        raise mismatch(path, name, "numbers inside the file", "a virtual dataset, which reads other files", remedy)
+    mapped = 0
+    for source in dataset.virtual_sources():
+        mapped += source.vspace.get_select_npoints()
+        if source.file_name == ".":
+            continue
+        member = path.parent / source.file_name
+        if Path(source.file_name).name != source.file_name or "%" in source.file_name + source.dset_name:
+            raise mismatch(path, name, "sources in the same folder", f"'{source.file_name}'")
+        if member.is_symlink():
+            raise mismatch(path, name, "sources that are no symbolic links", f"'{source.file_name}'")
+        require_regular(member)
+        with released(member):
+            open_hdf5(member).array(source.dset_name.lstrip("/"))
+    return "" if mapped >= dataset.size else f"sources for {mapped} of {dataset.size} numbers"
+
+
 def _unwritten(dataset: h5py.Dataset) -> str:
     """What is missing of a dataset that was reserved and not written, which HDF5 reads as zeros silently."""
-    if not dataset.size or dataset.is_virtual or dataset.external:
+    if not dataset.size or dataset.is_virtual:
         return ""
     if dataset.chunks is None:
         return "" if dataset.id.get_storage_size() else "space that was never written"

@@ -1,23 +1,24 @@
 """A mapping says which array of a file is which field and which axis is what; it makes any file readable.
 
-Other layouts that go by names (plain arrays, named axes) are turned into a mapping too and read here.
+Layouts that are known by names (plain arrays, named axes) are turned into a mapping too and read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal, get_args
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from spectrakan.config import settings
+from spectrakan.config import build_settings, read_yaml, settings
 from spectrakan.data.axes import grid_around, increasing, stored_times, unit_times
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import mismatch
+from spectrakan.data.decoding import mismatch, require_regular
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.data.source import GroupedSource, Source
 from spectrakan.errors import ConfigError
@@ -27,6 +28,32 @@ SpaceAxis = Literal["x", "y", "z"]
 SPACE: tuple[SpaceAxis, ...] = get_args(SpaceAxis)
 Axis = Literal["sample", "time", "x", "y", "z", "channel", "drop"]
 
+MAPPING_HELP = """\
+A mapping is a YAML file (or a dictionary in Python) that says what the arrays of a file mean:
+
+values:                      # one entry for each array; they are stacked as channels
+  - array: flow/h            # a `*` takes all matches as samples: run*/h
+    axes: [time, y, x]       # of sample, time, x, y, z, channel, drop
+    fields: [height]         # one name, or one for each entry of the channel axis
+    units: [m]
+    positive: [height]       # fields that are never zero or below
+  - {array: flow/uv, axes: [time, channel, y, x], fields: [u, v], units: [m/s, m/s]}
+inputs: []                   # input fields of a steady problem, in the same form
+coordinates: {x: lon, y: lat}
+times: hours
+params: {}                   # name: array with one number for each sample
+constants: {}                # name: number that all samples share
+boundary: [periodic, wall]   # of periodic, wall, outflow, dirichlet
+latitude: y                  # the axis whose cells are weighted by the sine of latitude
+name: ""                     # name of the problem
+
+Only `values` is required. An absent axis has size one: a set without `sample` is one sample.
+"""
+"""Explanation of a mapping, for the command line."""
+
+REMEDY = "describe the arrays by a mapping; `spectrakan check --explain-mapping` shows how"
+"""What to do with arrays whose meaning is not known."""
+
 
 @settings
 class MappedArray:
@@ -35,13 +62,13 @@ class MappedArray:
     array: str
     """Name of the array; in a group `group/name`; with a `*` all that match are samples, sorted by name."""
     axes: Annotated[tuple[Axis, ...], Field(min_length=1)]
-    """What each stored axis is, in stored order; `drop` for an axis of size one that means nothing."""
+    """What each stored axis is, in stored order; `drop` for an axis of size one without a meaning."""
     fields: Annotated[tuple[str, ...], Field(min_length=1)]
     """Names of the fields: one, or one for each entry of the channel axis."""
     units: tuple[str, ...] = ()
     """Units of the fields, in the same order; empty when unknown."""
     positive: tuple[str, ...] = ()
-    """Names of those fields that cannot be zero or below."""
+    """Names of the fields that cannot be zero or below."""
 
     def __post_init__(self) -> None:
         repeated = [axis for axis in self.axes if axis != "drop" and self.axes.count(axis) > 1]
@@ -76,12 +103,14 @@ class DataMapping:
     """Array of the times of the frames; without it frames are spread evenly over [0, 1]."""
     params: dict[str, str] = field(default_factory=dict)
     """Arrays with one number for each sample, by the name of the parameter."""
+    constants: dict[str, float] = field(default_factory=dict)
+    """Physical parameters that all samples share."""
     boundary: tuple[Boundary, ...] = ()
     """What happens at the ends of each axis; empty when unknown."""
     latitude: Literal["", "x", "y", "z"] = ""
     """The axis that is a latitude in degrees, whose cells are weighted by the sine; empty when none is."""
-    task: str = ""
-    """Name of the task that the data belong to; empty when unknown."""
+    name: str = ""
+    """Name of the problem that the data belong to; empty when unknown."""
 
     def __post_init__(self) -> None:
         spaces = {frozenset(entry.axes) & set(SPACE) for entry in (*self.values, *self.inputs)}
@@ -98,23 +127,35 @@ class DataMapping:
         return tuple(axis for axis in SPACE if axis in self.values[0].axes)
 
 
+def as_mapping(given: DataMapping | Mapping[str, Any] | Path | str | None) -> DataMapping | None:
+    """A mapping from any of its forms: settings, a dictionary, or the path of a YAML file."""
+    if given is None or isinstance(given, DataMapping):
+        return given
+    if not isinstance(given, Mapping):
+        require_regular(Path(given))
+        given = read_yaml(Path(given))
+    return build_settings(DataMapping, given, where="mapping")
+
+
 def read(container: Container, mapping: DataMapping) -> Trajectories:
     """The trajectories that a mapping finds in a file."""
     values = _stack(container, mapping.values, mapping.space)
     inputs = _stack(container, mapping.inputs, mapping.space) if mapping.inputs else None
     samples, frames, *space, _ = values.shape
     grid, flips = _grid(container, mapping, space)
+    clock = container.vector(mapping.times) if mapping.times else unit_times(frames)
     turned = (slice(None), slice(None), *(slice(None, None, -1 if flip else 1) for flip in flips))
     return Trajectories(
         values=values.narrow(*turned),
         grid=grid,
-        times=_times(container, mapping, frames),
+        times=stored_times(container.path, mapping.times, clock, frames),
         fields=tuple(spec for entry in mapping.values for spec in entry.specs()),
         inputs=None if inputs is None else inputs.narrow(*turned),
         input_fields=tuple(spec for entry in mapping.inputs for spec in entry.specs()),
         params=_params(container, mapping, samples),
         param_names=tuple(mapping.params),
-        task=mapping.task,
+        name=mapping.name,
+        constants=mapping.constants,
     )
 
 
@@ -168,12 +209,6 @@ def _grid(container: Container, mapping: DataMapping, shape: Sequence[int]) -> t
         flips.append(flip)
     latitude = mapping.space.index(mapping.latitude) if mapping.latitude else None
     return grid_around(centres, mapping.boundary, latitude=latitude), tuple(flips)
-
-
-def _times(container: Container, mapping: DataMapping, frames: int) -> npt.NDArray[np.float64]:
-    if not mapping.times:
-        return unit_times(frames)
-    return stored_times(container.path, mapping.times, container.vector(mapping.times), frames)
 
 
 def _params(container: Container, mapping: DataMapping, samples: int) -> npt.NDArray[np.float64] | None:

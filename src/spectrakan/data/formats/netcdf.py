@@ -1,39 +1,77 @@
-"""netCDF: any file by its named axes, and our own sets with one variable a field."""
+"""netCDF: any file by its named axes through xarray, and our own sets with one variable a field."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from spectrakan.data.container import Container
+from spectrakan.data.container import NUMBERS, Container
 from spectrakan.data.decoding import decoding, mismatch, missing_package
-from spectrakan.data.draft import draft
 from spectrakan.data.formats import schema as own
-from spectrakan.data.formats.labelled import open_labelled
-from spectrakan.data.formats.native import blocks, check_storable, chunk_shape, named_fields
-from spectrakan.data.hdf5_heap import find_damaged_heap
+from spectrakan.data.formats.hdf5 import require_sound_heaps
+from spectrakan.data.formats.native import blocks, chunk_shape, draft, named_fields
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import read_whole
+from spectrakan.data.source import Block, Source, Stamp, opened, read_whole
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 
+Engine = Literal["scipy", "h5netcdf", "zarr"]
 CLASSIC = (b"CDF\x01", b"CDF\x02")
-SEARCHED_BYTES = 2**30
-"""Files up to this size are searched for damage that HDF5 would wait on; in larger ones it takes too long."""
 ROLE = "role"
 """Attribute of a variable that says which array of the schema it is: `values/0`, `grid/x/edges`, `times`."""
 
 
-def open_netcdf(path: Path, *, classic: bool) -> Container:
-    """A netCDF file: classic through SciPy, netCDF-4 through h5netcdf."""
-    if not classic and path.stat().st_size <= SEARCHED_BYTES:
+def open_netcdf(path: Path, *, faults: Mapping[str, str] | None = None, classic: bool = False) -> Container:
+    """A netCDF file: classic through SciPy, netCDF-4 through h5netcdf, after `open_hdf5` has looked through it."""
+    if not classic:
         with decoding(path, kind="netCDF"):
-            place = find_damaged_heap(path)
-        if place is not None:
-            raise mismatch(path, "", "sound heaps", f"impossible sizes at byte {place}")
-    return open_labelled(path, "scipy" if classic else "h5netcdf", "netCDF")
+            require_sound_heaps(path)
+    return open_labelled(path, "scipy" if classic else "h5netcdf", "netCDF", faults=faults)
+
+
+@dataclass(frozen=True)
+class LabelledSource:
+    """A variable of a set that xarray opens."""
+
+    path: Path
+    key: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stamp: Stamp
+    engine: Engine
+
+    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
+        """A block, by xarray's lazy indexing."""
+        with decoding(self.path, self.key, kind="netCDF or Zarr"):
+            dataset = opened(self.path, self.stamp, _OPENERS[self.engine])
+            return np.asarray(dataset.variables[self.key][block].values)
+
+
+def open_labelled(path: Path, engine: Engine, kind: str, *, faults: Mapping[str, str] | None = None) -> Container:
+    """List the variables of a set; no field is read.
+
+    xarray unpacks integers and replaces missing values by NaN, by the conventions of netCDF.
+    """
+    stamp = Stamp.of(path)
+    arrays: dict[str, Source] = {}
+    with decoding(path, kind=kind):
+        try:
+            dataset = opened(path, stamp, _OPENERS[engine])
+        except ImportError:
+            raise missing_package(path, "xarray, h5netcdf or zarr", "climate") from None
+        attributes: dict[str, dict[str, Any]] = {"": {str(k): v for k, v in dataset.attrs.items()}}
+        dims: dict[str, tuple[str, ...]] = {}
+        for name, variable in dataset.variables.items():
+            key = str(name)
+            arrays[key] = LabelledSource(path, key, tuple(variable.shape), variable.dtype, stamp, engine)
+            attributes[key] = {str(k): v for k, v in variable.attrs.items()}
+            dims[key] = tuple(str(dim) for dim in variable.dims)
+    return Container(path, kind, arrays, attributes, dims, faults or {})
 
 
 def recognises(container: Container) -> bool:
@@ -72,16 +110,15 @@ def save_netcdf(path: Path, trajectories: Trajectories, dtype: Any = None) -> Pa
         import h5netcdf
     except ImportError:
         raise missing_package(path, "h5netcdf", "climate") from None
-    kind = None if dtype is None else np.dtype(dtype)
-    check_storable(trajectories)
+    schema = own.describe(trajectories, dtype)
     space = own.AXES[: len(trajectories.grid.shape)]
     sizes = (*trajectories.values.shape[:2], *trajectories.grid.shape)
     with draft(path) as beside, h5netcdf.File(beside, "w") as file:
         file.dimensions = dict(zip(("sample", "time", *space), map(int, sizes), strict=True))
-        file.attrs[own.SCHEMA] = own.to_text(own.describe(trajectories, kind))
+        file.attrs[own.SCHEMA] = schema
         _write_small(file, trajectories)
         for key, array in named_fields(trajectories):
-            stored = own.stored_type(array, kind)
+            stored = own.stored_type(array, dtype)
             if stored.itemsize < 4 and stored.kind == "f":
                 raise ConfigError(f"netCDF has no type {stored}; give dtype=numpy.float32")
             axes = ("sample", "time", *space)
@@ -106,20 +143,17 @@ def save_netcdf(path: Path, trajectories: Trajectories, dtype: Any = None) -> Pa
 def _write_small(file: Any, trajectories: Trajectories) -> None:
     """Coordinates under the names of their axes, the other small arrays with axes of their own."""
     for role, numbers in own.small_arrays(trajectories).items():
-        _, *rest = role.split("/")
-        axes: tuple[str, ...]
-        if role == "times":
-            name, axes = "time", ("time",)
-        elif role == "params":
-            file.dimensions["param"] = numbers.shape[1]
-            name, axes = "params", ("sample", "param")
-        elif rest[1] == "centres":
-            name, axes = rest[0], (rest[0],)
-        else:
-            name = f"{rest[0]}_{rest[1]}"
-            if rest[1] == "edges":
-                file.dimensions[f"{rest[0]}_edge"] = len(numbers)
-            axes = (f"{rest[0]}_edge",) if rest[1] == "edges" else (rest[0],)
+        _, axis, part = role.split("/") if "/" in role else ("", role, "")
+        name, axes = {
+            "times": ("time", ("time",)),
+            "params": ("params", ("sample", "param")),
+            "centres": (axis, (axis,)),
+            "edges": (f"{axis}_edges", (f"{axis}_edge",)),
+            "weights": (f"{axis}_weights", (axis,)),
+        }[part or role]
+        for dim, size in zip(axes, numbers.shape, strict=True):
+            if dim not in file.dimensions:
+                file.dimensions[dim] = size
         variable = file.create_variable(name, axes, "<f8", chunks=numbers.shape, fletcher32=True)
         variable[...] = numbers
         variable.attrs[ROLE] = role
@@ -129,3 +163,37 @@ def _variable_name(file: Any, key: str, channel: int, field: str) -> str:
     """The field's own name where netCDF can have it and nothing else does."""
     taken = {*file.variables, *file.dimensions}
     return field if field.isidentifier() and field not in taken else f"{key}_{channel}"
+
+
+def _open(path: Path, engine: Engine, options: dict[str, Any], texts: Sequence[str] = ()) -> Any:
+    import xarray
+
+    return xarray.open_dataset(
+        path,
+        engine=engine,
+        cache=False,
+        decode_times=False,
+        decode_timedelta=False,
+        drop_variables=list(texts),
+        backend_kwargs=options,
+    )
+
+
+def _open_scipy(path: Path) -> Any:
+    return _open(path, "scipy", {})
+
+
+def _open_h5netcdf(path: Path) -> Any:
+    return _open(path, "h5netcdf", {"phony_dims": "access"})
+
+
+def _open_zarr(path: Path) -> Any:
+    """A Zarr folder without its arrays of text, which are never decoded."""
+    import zarr
+
+    group = zarr.open_group(str(path), mode="r", use_consolidated=False)
+    texts = [name for name, array in group.arrays() if np.dtype(array.dtype).kind not in NUMBERS + "mM"]
+    return _open(path, "zarr", {"consolidated": False}, texts)
+
+
+_OPENERS = {"scipy": _open_scipy, "h5netcdf": _open_h5netcdf, "zarr": _open_zarr}

@@ -1,7 +1,7 @@
 """npz files as containers, and our own sets as npz. Nothing in them is ever unpickled.
 
-Members up to `HELD_BYTES` are read whole, which checks their CRC-32. Larger ones are mapped where they are
-stored plainly; compressed ones can only be read whole.
+Members up to `HELD_BYTES` are read whole, which checks their CRC-32. Larger ones are mapped into memory where
+they are not compressed; compressed ones can only be read whole.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import decoding, mismatch
-from spectrakan.data.draft import draft
+from spectrakan.data.decoding import decoding, mismatch, require_size
 from spectrakan.data.formats import schema as own
-from spectrakan.data.formats.native import blocks, check_storable, named_fields
+from spectrakan.data.formats.native import blocks, draft, named_fields
 from spectrakan.data.lazy import HELD_BYTES
-from spectrakan.data.source import Block, HeldSource, Source, Stamp, size_in_bytes
+from spectrakan.data.source import Block, Source, Stamp, size_in_bytes
 from spectrakan.fields import Trajectories
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
@@ -32,7 +31,7 @@ _MOST_HEADER = 10_000
 
 @dataclass(frozen=True)
 class MappedSource:
-    """A plainly stored member of an npz file, mapped into memory while a block of it is read."""
+    """A member of an npz file without compression, mapped into memory while a block of it is read."""
 
     path: Path
     key: str
@@ -42,7 +41,7 @@ class MappedSource:
     order: Literal["C", "F"]
     stamp: Stamp
 
-    def read(self, block: Block) -> npt.NDArray[Any]:
+    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
         """A block; only its pages are touched."""
         self.stamp.check(self.path)
         with decoding(self.path, self.key, kind="npz"):
@@ -55,8 +54,9 @@ def open_npz(path: Path) -> Container:
     arrays: dict[str, Source] = {}
     stamp = Stamp.of(path)
     with decoding(path, kind="npz"), zipfile.ZipFile(path) as archive:
+        require_bounded(path, archive, {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
         for member in archive.infolist():
-            # Opening compares the two places where a name stands, so that a damaged name hides no array.
+            # Opening compares the two copies of a name in the archive, so that a damaged name hides no array.
             archive.open(member).close()
             if member.filename.endswith(".npy"):
                 key = member.filename.removesuffix(".npy")
@@ -66,19 +66,26 @@ def open_npz(path: Path) -> Container:
     return Container(path, "npz", arrays)
 
 
+def require_bounded(path: Path, archive: zipfile.ZipFile, methods: set[int]) -> None:
+    """Refuse an archive whose members declare far more bytes than it has, or use another compression."""
+    members = archive.infolist()
+    if foreign := [member.filename for member in members if member.compress_type not in methods]:
+        raise mismatch(path, foreign[0], "the compression that its writers use", "another")
+    require_size(path, "", sum(member.file_size for member in members), path.stat().st_size)
+
+
 def save_npz(path: Path, trajectories: Trajectories, dtype: Any = None) -> Path:
-    """Write a set as npz with the native names; fields are streamed, so a large set is never held whole."""
-    kind = None if dtype is None else np.dtype(dtype)
-    check_storable(trajectories)
-    text = own.to_text(own.describe(trajectories, kind))
+    """Write a set as npz with the native names; fields are written in pieces, never held whole."""
+    schema = np.array(own.describe(trajectories, dtype))
     with draft(path) as beside, zipfile.ZipFile(beside, "w") as archive:
-        for name, small in {own.SCHEMA: np.array(text), **own.small_arrays(trajectories)}.items():
+        for name, small in {own.SCHEMA: schema, **own.small_arrays(trajectories)}.items():
             with _new_member(archive, name) as member:
                 np.lib.format.write_array(member, small, allow_pickle=False)
         for name, array in named_fields(trajectories):
-            stored = own.stored_type(array, kind)
+            stored = own.stored_type(array, dtype)
             with _new_member(archive, name) as member:
-                _write_header(member, tuple(array.shape), stored)
+                header = {"descr": stored.str, "fortran_order": False, "shape": tuple(array.shape)}
+                np.lib.format.write_array_header_1_0(member, header)
                 for _, block in blocks(array, stored):
                     member.write(np.ascontiguousarray(block).tobytes())
     return path
@@ -89,8 +96,8 @@ def _member(path: Path, stamp: Stamp, archive: zipfile.ZipFile, member: zipfile.
     with decoding(path, key, kind="npz"), archive.open(member) as stream:
         shape, fortran, dtype = _read_header(stream)
         if dtype.hasobject:
-            # Its content would be a pickle; the name stays, so that an error can say what it is.
-            return HeldSource(np.empty((), object))
+            # Its content would be a pickle; the name is kept for error messages.
+            return np.empty((), object)
         if size_in_bytes(shape, dtype) > member.file_size:
             raise mismatch(path, key, f"{shape} numbers of type {dtype}", f"{member.file_size} bytes")
         if size_in_bytes(shape, dtype) > HELD_BYTES and member.compress_type == zipfile.ZIP_STORED:
@@ -99,7 +106,7 @@ def _member(path: Path, stamp: Stamp, archive: zipfile.ZipFile, member: zipfile.
     with decoding(path, key, kind="npz"), archive.open(member) as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
         stream.read()  # to the end, where the checksum is compared
-        return HeldSource(np.asarray(array))
+        return np.asarray(array)
 
 
 def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -109,15 +116,6 @@ def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return tuple(shape), bool(fortran), dtype
 
 
-def _write_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    description = {
-        "descr": np.lib.format.dtype_to_descr(dtype),
-        "fortran_order": False,
-        "shape": shape,
-    }
-    np.lib.format.write_array_header_1_0(member, description)
-
-
 def _new_member(archive: zipfile.ZipFile, name: str) -> Any:
     # A fixed date, so that equal sets make equal files.
     info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
@@ -125,7 +123,7 @@ def _new_member(archive: zipfile.ZipFile, name: str) -> Any:
 
 
 def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
-    """Where a member's bytes begin: after its local header, whose two lengths stand at bytes 26 to 29."""
+    """First byte of a member: after its local header, which holds two lengths at bytes 26 to 29."""
     with path.open("rb") as file:
         file.seek(member.header_offset)
         header = file.read(30)

@@ -2,47 +2,59 @@
 
 | arrays | meaning |
 |---|---|
-| `values` (sample, time, *space, channel) | our order; `inputs`, `times`, `x`, `y`, `z` if there are |
+| `values` (sample, time, *space, channel) | our order; with `inputs`, `times`, `x`, `y`, `z` if present |
 | `coeff`, `sol` (sample, x[, y]) | steady: coefficient to solution |
 | `x`, `y` (sample, x[, y]) | steady: input to output, as neuraloperator saves its sets |
 | `a`, `u` (sample, x[, y]) | steady: initial state to final state, as the FNO authors save theirs |
-| `u` (sample, x[, y], time), `t` | in time; the initial state `a` is left out for it is at no stored time |
+| `u` (sample, x[, y], time), `t` | in time; the initial state `a` is left out, its time is not stored |
+
+Beside each of them `params` (sample, parameter) with `param_names` is read, and `fields`, `units`, `input_fields`,
+`input_units` and `boundary` beside `values`.
 """
 
 from __future__ import annotations
 
-from spectrakan.data.container import Container
+import math
+from dataclasses import replace
+from typing import Any
+
+from spectrakan.data.container import Container, is_text
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.formats import mapping as mapped
-from spectrakan.data.formats.mapping import SPACE, Axis, DataMapping, MappedArray
-from spectrakan.data.source import read_whole
-from spectrakan.errors import DataFormatError
+from spectrakan.data.formats.mapping import REMEDY, SPACE, Axis, DataMapping, MappedArray
+from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import Trajectories
 
-PAIRS = (
-    ("coeff", "sol", "coefficient", "solution"),
-    ("x", "y", "input", "output"),
-    ("a", "u", "initial", "final"),
-)
+PAIRS = (("coeff", "sol", "coefficient", "solution"), ("x", "y", "input", "output"), ("a", "u", "initial", "final"))
 """Arrays of a steady pair, and the names that their fields get."""
+
+FEWEST_CELLS = 4
+"""Cells along an axis of space that a model needs; a shorter last axis holds channels."""
 
 
 def recognises(container: Container) -> bool:
-    """Whether the names, and the ranks that go with them, are among those above."""
-    return _mapping(container) is not None
+    """Whether the names, and the ranks that go with them, are among the layouts of this module."""
+    return "values" in container or _by_names(container) is not None
 
 
 def read(container: Container) -> Trajectories:
     """A file with customary names."""
-    mapping = _mapping(container)
+    mapping = _canonical(container) if "values" in container else _by_names(container)
     if mapping is None:
-        raise DataFormatError(f"'{container.path}': arrays of unknown meaning: {container.describe()}")
-    return mapped.read(container, mapping)
+        raise DataFormatError(f"'{container.path}': arrays of unknown meaning: {container.describe()}; {REMEDY}")
+    return _with_params(container, mapped.read(container, mapping))
 
 
-def _mapping(container: Container) -> DataMapping | None:
-    if "values" in container:
-        return _canonical(container)
+def _with_params(container: Container, found: Trajectories) -> Trajectories:
+    if "params" not in container:
+        return found
+    table = container.table("params", found.num_samples)
+    names = container.texts("param_names", table.shape[1])
+    default = tuple(f"param_{column}" for column in range(table.shape[1]))
+    return replace(found, params=table, param_names=names or default)
+
+
+def _by_names(container: Container) -> DataMapping | None:
     if {"u", "t"} <= container.arrays.keys() and len(container.arrays["u"].shape) in {3, 4}:
         axes: tuple[Axis, ...] = ("sample", *SPACE[: len(container.arrays["u"].shape) - 2], "time")
         return DataMapping(values=(MappedArray(array="u", axes=axes, fields=("u",)),), times="t")
@@ -57,33 +69,62 @@ def _mapping(container: Container) -> DataMapping | None:
 
 
 def _canonical(container: Container) -> DataMapping:
+    axes = _axes(container)
+    arrays = {"values": ("fields", "units"), "inputs": ("input_fields", "input_units")}
+    entries = {key: (_entry(container, key, axes, names),) for key, names in arrays.items() if key in container}
+    space = [axis for axis in SPACE if axis in axes]
+    located = all(axis in container for axis in space)
+    boundary: Any = container.texts("boundary", len(space)) or ()
+    try:
+        return DataMapping(
+            values=entries["values"],
+            inputs=entries.get("inputs", ()),
+            coordinates={axis: axis for axis in space} if located else {},
+            times="times" if "times" in container else "",
+            boundary=boundary,
+        )
+    except (ConfigError, ValueError) as problem:
+        raise mismatch(container.path, "boundary", "one word for each axis of space", str(problem)) from None
+
+
+def _axes(container: Container) -> tuple[Axis, ...]:
+    """What the axes of `values` are; an array that may or may not have a channel axis is refused."""
     shape = container.array("values").shape
+    with_channel: tuple[Axis, ...] = ("sample", "time", *SPACE[: len(shape) - 3], "channel")
+    without: tuple[Axis, ...] = ("sample", "time", *SPACE[: len(shape) - 2])
+    located = next((dims for dims in (3, 2, 1) if all(axis in container for axis in SPACE[:dims])), 0)
+    named = container.arrays.get("fields")
+    count = math.prod(named.shape) if named is not None and is_text(named.dtype) else 0
+    if 4 <= len(shape) <= 6 and (
+        len(shape) == 6
+        or shape[-1] < FEWEST_CELLS
+        or (count == shape[-1] and located in {0, len(shape) - 3})
+        or (not count and located == len(shape) - 3)
+    ):
+        return with_channel
+    if 3 <= len(shape) <= 5 and (
+        (count == 1 and located in {0, len(shape) - 2}) or (not count and located == len(shape) - 2)
+    ):
+        return without
+    if len(shape) not in {4, 5} or count:
+        expected = "axes (sample, time, x[, y[, z]], channel)" + (f" with {count} channels" if count else "")
+        raise mismatch(container.path, "values", expected, f"shape {shape}", REMEDY)
     dims = len(shape) - 3
-    if not 1 <= dims <= 3:
-        raise mismatch(container.path, "values", "axes (sample, time, x[, y[, z]], channel)", f"shape {shape}")
-    axes: tuple[Axis, ...] = ("sample", "time", *SPACE[:dims], "channel")
-    arrays = {"values": "fields", "inputs": "input_fields"}
-    entries = {
-        key: (MappedArray(array=key, axes=axes, fields=_names(container, key, names)),)
-        for key, names in arrays.items()
-        if key in container
-    }
-    located = all(axis in container for axis in SPACE[:dims])
-    return DataMapping(
-        values=entries["values"],
-        inputs=entries.get("inputs", ()),
-        coordinates={axis: axis for axis in SPACE[:dims]} if located else {},
-        times="times" if "times" in container else "",
+    raise mismatch(
+        container.path,
+        "values",
+        "axes (sample, time, *space, channel)",
+        f"shape {shape}, which is {shape[-1]} fields in {dims}D or one field in {dims + 1}D without a channel axis",
+        f"store an array 'fields' with the names of the fields, or the coordinates "
+        f"{', '.join(SPACE[: dims + 1])} of the cells, or {REMEDY}",
     )
 
 
-def _names(container: Container, key: str, names: str) -> tuple[str, ...]:
-    """Names of the channels: stored as an array of text, else u0, u1, ... ."""
-    channels = container.array(key).shape[-1]
-    stored = container.arrays.get(names)
-    if stored is None or stored.dtype.kind not in "US" or len(stored.shape) != 1:
-        return ("u",) if channels == 1 else tuple(f"u{channel}" for channel in range(channels))
-    listed = tuple(x.decode("utf-8", "replace") if isinstance(x, bytes) else str(x) for x in read_whole(stored))
-    if len(listed) != channels:
-        raise mismatch(container.path, names, f"a name for each of {channels} channels of '{key}'", f"{listed}")
-    return listed
+def _entry(container: Container, key: str, axes: tuple[Axis, ...], texts: tuple[str, str]) -> MappedArray:
+    """An array with the names and units of its channels; without names they are u0, u1, ... ."""
+    if "channel" in axes:
+        container.ranked(key, axes)
+    channels = container.array(key).shape[-1] if "channel" in axes else 1
+    names, units = (container.texts(text, channels) for text in texts)
+    default = ("u",) if channels == 1 else tuple(f"u{channel}" for channel in range(channels))
+    return MappedArray(array=key, axes=axes, fields=names or default, units=units or ())

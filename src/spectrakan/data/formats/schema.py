@@ -15,7 +15,7 @@ import torch
 
 from spectrakan.config import as_mapping, build_settings, settings
 from spectrakan.data.decoding import mismatch
-from spectrakan.errors import ConfigError
+from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Array, Boundary, FieldSpec, Grid, Trajectories
 
 FORMAT = "spectrakan-trajectories"
@@ -23,18 +23,6 @@ VERSION = 1
 AXES = ("x", "y", "z")
 SCHEMA = "schema"
 """Name of the attribute (HDF5, netCDF) or array (npz) that holds the description as JSON."""
-
-
-@settings
-class FieldEntry:
-    """One channel."""
-
-    name: str
-    """Name of the quantity."""
-    unit: str = ""
-    """Its unit; empty when it has none."""
-    positive: bool = False
-    """Whether it cannot be zero or below."""
 
 
 @settings
@@ -49,11 +37,11 @@ class Schema:
     """Shape of `values`: (samples, time, *space, channel)."""
     dtype: str
     """Type of the numbers of `values`."""
-    fields: tuple[FieldEntry, ...]
+    fields: tuple[FieldSpec, ...]
     """What the channels of `values` are."""
     input_dtype: str = ""
     """Type of the numbers of `inputs`; empty where there are none."""
-    input_fields: tuple[FieldEntry, ...] = ()
+    input_fields: tuple[FieldSpec, ...] = ()
     """What the channels of `inputs` are."""
     param_names: tuple[str, ...] = ()
     """Names of the columns of `params`."""
@@ -63,35 +51,37 @@ class Schema:
     """Seed and parameters that generated samples were made from; empty for others."""
     boundary: tuple[Boundary, ...] = ()
     """What happens at the ends of each axis; empty when unknown."""
-    task: str = ""
-    """Name of the task; empty when unknown."""
+    problem: str = ""
+    """Name of the problem; empty when unknown."""
     digest: str = ""
     """SHA-256 over all arrays but `values` and `inputs`."""
 
 
-def describe(trajectories: Trajectories, dtype: np.dtype[Any] | None) -> Schema:
-    """The schema of a set when its fields are stored as `dtype` (None: as they are)."""
+def describe(trajectories: Trajectories, dtype: Any) -> str:
+    """The schema as JSON of a set whose fields are stored as `dtype` (None: as they are); empty sets are refused."""
+    shape = tuple(int(size) for size in trajectories.values.shape)
+    if 0 in shape:
+        raise ShapeError(f"cannot store an empty set of shape {shape}")
     inputs = trajectories.inputs
-    return Schema(
+    schema = Schema(
         format=FORMAT,
         version=VERSION,
-        shape=tuple(int(size) for size in trajectories.values.shape),
+        shape=shape,
         dtype=stored_type(trajectories.values, dtype).name,
-        fields=tuple(FieldEntry(name=f.name, unit=f.unit, positive=f.positive) for f in trajectories.fields),
+        fields=trajectories.fields,
         input_dtype="" if inputs is None else stored_type(inputs, dtype).name,
-        input_fields=tuple(
-            FieldEntry(name=f.name, unit=f.unit, positive=f.positive) for f in trajectories.input_fields
-        ),
+        input_fields=trajectories.input_fields,
         param_names=trajectories.param_names,
         constants={name: float(number) for name, number in trajectories.constants.items()},
         origin=dict(trajectories.origin),
         boundary=trajectories.grid.boundary,
-        task=trajectories.task,
+        problem=trajectories.name,
         digest=digest(small_arrays(trajectories)),
     )
+    return json.dumps(as_mapping(schema), sort_keys=True, allow_nan=False)
 
 
-def stored_type(array: Array, dtype: np.dtype[Any] | None) -> np.dtype[Any]:
+def stored_type(array: Array, dtype: Any) -> np.dtype[Any]:
     """The type that numbers are stored with: little-endian; truth values become 0 and 1."""
     kind = np.dtype(array.dtype if dtype is None else dtype)
     return np.dtype(np.uint8) if kind.kind == "b" else kind.newbyteorder("<")
@@ -118,11 +108,6 @@ def digest(arrays: Mapping[str, npt.NDArray[np.float64]]) -> str:
     return total.hexdigest()
 
 
-def to_text(schema: Schema) -> str:
-    """The schema as JSON."""
-    return json.dumps(as_mapping(schema), sort_keys=True, allow_nan=False)
-
-
 def from_text(path: Path, text: Any) -> Schema:
     """The schema that a file carries; an error says what is wrong with it."""
     try:
@@ -138,17 +123,14 @@ def from_text(path: Path, text: Any) -> Schema:
         schema = build_settings(Schema, entries)
     except ConfigError as problem:
         raise mismatch(path, SCHEMA, "a schema of version 1", str(problem)) from None
-    if len(schema.shape) < 4 or len(schema.shape) > 6 or len(schema.fields) != schema.shape[-1]:
+    if not 4 <= len(schema.shape) <= 6 or len(schema.fields) != schema.shape[-1]:
         found = f"shape {schema.shape} for {len(schema.fields)} fields"
         raise mismatch(path, SCHEMA, "a shape (samples, time, *space, channel)", found)
     return schema
 
 
 def assemble(
-    path: Path,
-    schema: Schema,
-    fields: tuple[Array, Array | None],
-    small: Mapping[str, npt.NDArray[np.float64]],
+    path: Path, schema: Schema, fields: tuple[Array, Array | None], small: Mapping[str, npt.NDArray[np.float64]]
 ) -> Trajectories:
     """Trajectories from a schema, its (values, inputs) and its small arrays, all checked against it."""
     if digest(small) != schema.digest:
@@ -173,12 +155,12 @@ def assemble(
         values=values,
         grid=Grid(centres, edges, weights, schema.boundary),
         times=small["times"],
-        fields=tuple(FieldSpec(f.name, f.unit, f.positive) for f in schema.fields),
+        fields=schema.fields,
         inputs=inputs,
-        input_fields=tuple(FieldSpec(f.name, f.unit, f.positive) for f in schema.input_fields),
+        input_fields=schema.input_fields,
         params=small.get("params"),
         param_names=schema.param_names,
-        task=schema.task,
+        name=schema.problem,
         constants=schema.constants,
         origin=schema.origin,
     )

@@ -1,17 +1,21 @@
-"""How models and fields look: names, colours that colour-blind readers can tell apart, dashes, markers, type."""
+"""How figures look (colours that colour-blind readers can tell apart, dashes, markers, type) and are written."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec
+from spectrakan.storage import write_bytes_atomically
 
 TYPE: Any = {
     "font.family": "DejaVu Sans",
@@ -28,7 +32,7 @@ TYPE: Any = {
     "ytick.major.size": 2.5,
     "axes.axisbelow": True,
     "axes.formatter.use_mathtext": True,
-    # Small colour bars have no room for 0.00012: powers of ten are put above them instead.
+    # Small colour bars have no space for 0.00012: powers of ten are put above them instead.
     "axes.formatter.limits": (-2, 4),
 }
 """Settings of matplotlib that all figures share."""
@@ -66,11 +70,12 @@ LOOKS: dict[str, Look] = {
 }
 """The look of each model of the catalog; hues after Okabe and Ito, and Tol."""
 
+DASHES = ((0, (2, 1)), (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 SPARE = ("#1B9E77", "#7570B3", "#A6761D", "#66A61E", "#E7298A", "#666666")
 
 
 def look_of(name: str) -> Look:
-    """The look of a model; `model (variant)` keeps the model's colour, an unknown name gets one of its own.
+    """The look of a model; `model (variant)` has its colour with other dashes, an unknown name a spare colour.
 
     >>> look_of("fno").label, look_of("spectrakan (paper)").label
     ('FNO', 'SpectraKAN (paper)')
@@ -80,7 +85,7 @@ def look_of(name: str) -> Look:
     model, _, variant = name.partition(" (")
     if variant and model in LOOKS:
         known = LOOKS[model]
-        return Look(f"{known.label} ({variant}", known.colour, (0, (2, 1)), "d")
+        return Look(f"{known.label} ({variant}", known.colour, DASHES[sum(name.encode()) % len(DASHES)], "d")
     return Look(name, SPARE[sum(name.encode()) % len(SPARE)], "--", ".")
 
 
@@ -95,16 +100,50 @@ def field_label(field: FieldSpec) -> str:
 
 
 @contextmanager
-def house_type() -> Iterator[None]:
-    """Within it, figures are set in the house's type whatever the user's own settings are."""
+def figure_style() -> Iterator[None]:
+    """Within it, figures have the type of `TYPE` whatever the user's own settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         with matplotlib.rc_context(TYPE):
             yield
 
 
+class StyledFigure(Figure):
+    """A figure that notebooks display by itself."""
+
+    def _repr_png_(self) -> bytes:
+        return figure_bytes(self)
+
+
 def blank_figure(width: float, height: float, *, constrained: bool = False) -> Figure:
     """An empty figure of that many inches, which needs no display."""
-    figure = Figure(figsize=(width, height), layout="constrained" if constrained else None)
+    figure = StyledFigure(figsize=(width, height), layout="constrained" if constrained else None)
     FigureCanvasAgg(figure)
     return figure
+
+
+DOTS_PER_INCH = 150
+# Without dates and versions, and with fixed names inside, so that the same numbers give the same bytes.
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def figure_bytes(figure: Figure, kind: str = "png") -> bytes:
+    """The figure as a PNG, SVG or PDF file; text stays text in the latter two, maps are pictures in them."""
+    if kind not in _METADATA:
+        raise ConfigError(f"figures are written as {', '.join(_METADATA)}, got '{kind}'")
+    buffer = io.BytesIO()
+    own: Any = {"svg.fonttype": "none", "svg.hashsalt": "spectrakan", "pdf.fonttype": 42}
+    # Ticks are made while a figure is written, so the style must be set here as well.
+    with figure_style(), matplotlib.rc_context(own):
+        figure.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=_METADATA[kind])
+    return buffer.getvalue()
+
+
+def save_figure(figure: Figure, path: Path | str) -> None:
+    """Write a figure in the format of the file's ending, in one step."""
+    target = Path(path)
+    write_bytes_atomically(target, figure_bytes(figure, target.suffix.removeprefix(".").lower()))

@@ -1,17 +1,17 @@
-"""Maps of two-dimensional fields at one instant: x to the right, y upwards."""
+"""Maps of truth, predictions and errors: 2D fields at one time, and 1D fields over space and time."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from spectrakan.errors import ShapeError
+from spectrakan.fields import Grid
 from spectrakan.report.figures.appearance import GIVEN, field_label, look_of
-from spectrakan.report.figures.blocks import Block, balanced, block_rows
-from spectrakan.report.figures.panels import draw_rows
-from spectrakan.report.figures.sample import Sample, Values
-from spectrakan.report.figures.scale import Scale, error_scale, field_scale
-from spectrakan.report.figures.sheet import Layout, Panel
+from spectrakan.report.figures.sample import ColourScale, Sample, Values, error_scale, field_scale
+from spectrakan.report.figures.sheet import Edges, Layout, Panel, balanced, draw_rows, pair_rows
 
 WIDTH = 1.45
 
@@ -19,50 +19,111 @@ WIDTH = 1.45
 def field_maps(sample: Sample, frame: int = -1, most_columns: int = 5) -> Figure:
     """Truth and input, then prediction and error of each model, at one frame.
 
-    A steady task's input has a scale of its own, and so has an earlier frame of the field, whose range may be
-    another one. The error in a title is the RMSE at this frame.
+    All predictions and the truth share one colour scale, all errors another. The input has its own: it is another
+    field, or an earlier frame with another range. The error in a title is the RMSE at this frame.
     """
     if len(sample.grid.shape) != 2:
         raise ShapeError(f"maps need two axes of space, got grid {sample.grid.shape}")
+
+    def panel(values: Values, scale: ColourScale, title: str) -> Panel:
+        return upright(sample.grid, values, scale, title)
+
+    instant = "" if sample.steady else f", t = {sample.times[frame]:.3g}"
     truth = sample.truth[frame]
     predictions = {name: values[frame] for name, values in sample.predictions.items()}
     colours = field_scale(truth, list(predictions.values()), field_label(sample.field))
-    errors = error_scale([values - truth for values in predictions.values()])
-    blocks = [
-        Block(
-            upright(sample, truth, colours, f"truth{instant(sample, frame)}"),
-            upright(sample, sample.given[-1], given_scale(sample), f"input{given_instant(sample)}"),
+    given = panel(sample.given[-1], given_scale(sample), f"input{given_instant(sample)}")
+    pairs = [(panel(truth, colours, f"truth{instant}"), given)]
+    pairs += _predicted(predictions, truth, colours, panel, lambda name: sample.rmse(name, [frame]))
+    return draw_rows(pair_rows(pairs, balanced(len(pairs), most_columns)), map_layout(sample.grid))
+
+
+def space_time_maps(sample: Sample, most_columns: int = 5) -> Figure:
+    """Truth and input, then prediction and error of each model, as maps over space and time.
+
+    The error in a title is the RMSE over all frames shown.
+    """
+    if len(sample.grid.shape) != 1 or len(sample.times) < 2 or len(sample.given_times) < 1:
+        raise ShapeError(
+            f"space-time maps need one axis of space, two frames and times of the input, "
+            f"got grid {sample.grid.shape} and {len(sample.times)} frames"
         )
+    across, up = sample.grid.edges[0].numpy(), frame_edges(sample.times)
+
+    def panel(values: Values, scale: ColourScale, title: str) -> Panel:
+        return Panel(values, scale, title, across, up)
+
+    shown = np.concatenate([sample.given, sample.truth])
+    colours = field_scale(shown, list(sample.predictions.values()), field_label(sample.field))
+    before = frame_edges(sample.given_times, float(sample.times[1] - sample.times[0]))
+    pairs = [(panel(sample.truth, colours, "truth"), Panel(sample.given, colours, "input", across, before))]
+    pairs += _predicted(sample.predictions, sample.truth, colours, panel, sample.rmse)
+    return draw_rows(pair_rows(pairs, balanced(len(pairs), most_columns)), Layout(1.5, 1.15, "x", "t"))
+
+
+def _predicted(
+    predictions: Mapping[str, Values],
+    truth: Values,
+    colours: ColourScale,
+    panel: Callable[[Values, ColourScale, str], Panel],
+    rmse: Callable[[str], float],
+) -> list[tuple[Panel, Panel]]:
+    """The maps of prediction and error of each model; all errors share one scale."""
+    wrong = {name: np.asarray(values, dtype=np.float64) - truth for name, values in predictions.items()}
+    errors = error_scale(list(wrong.values()))
+    titles = {name: f"{look_of(name).label}\nRMSE {rmse(name):.3g}" for name in predictions}
+    return [
+        (panel(values, colours, titles[name]), panel(wrong[name], errors, "error"))
+        for name, values in predictions.items()
     ]
-    for name, said in predictions.items():
-        title = f"{look_of(name).label}\nRMSE {sample.rmse(name, [frame]):.3g}"
-        blocks.append(Block(upright(sample, said, colours, title), upright(sample, said - truth, errors, "error")))
-    return draw_rows(block_rows(blocks, balanced(len(blocks), most_columns)), map_layout(sample))
 
 
-def upright(sample: Sample, values: Values, scale: Scale, title: str = "") -> Panel:
-    """A panel of a field `(nx, ny)`: the first axis of an array is x, to the right."""
-    return Panel(values.T, scale, title, sample.grid.edges[0].numpy(), sample.grid.edges[1].numpy())
+def upright(grid: Grid, values: Values, scale: ColourScale, title: str = "") -> Panel:
+    """A panel of a field `(nx, ny)`, x to the right, or `(latitudes, longitudes)`, longitudes to the right."""
+    first, second = (edge.numpy() for edge in grid.edges)
+    return (
+        Panel(values, scale, title, second, first) if on_globe(grid) else Panel(values.T, scale, title, first, second)
+    )
 
 
-def given_scale(sample: Sample) -> Scale:
+def on_globe(grid: Grid) -> bool:
+    """Whether the axes are latitudes and longitudes: cells then have the area of a sphere's."""
+    if len(grid.shape) != 2 or tuple(grid.boundary) != ("wall", "periodic"):
+        return False
+    area = np.diff(np.sin(np.deg2rad(grid.edges[0].numpy())))
+    return bool(np.allclose(grid.weights[0].numpy(), area / area.sum(), rtol=1e-6))
+
+
+def given_scale(sample: Sample) -> ColourScale:
     """The colours of the last input frame."""
     if sample.given_field is None:
         return field_scale(sample.given[-1], [], f"input {field_label(sample.field)}")
     return field_scale(sample.given[-1], [], field_label(sample.given_field), GIVEN)
 
 
-def map_layout(sample: Sample, width: float = WIDTH) -> Layout:
+def map_layout(grid: Grid, width: float = WIDTH) -> Layout:
     """Maps in the proportions of the domain."""
-    across, up = sample.grid.extent
+    if on_globe(grid):
+        size = 1.45 * width
+        return Layout(size, size / 2, "longitude (°E)", "latitude (°N)", (0, 90, 180, 270), (-60, 0, 60))
+    across, up = grid.extent
     return Layout(width, width * float(np.clip(up / across, 0.4, 2.5)), "x", "y")
-
-
-def instant(sample: Sample, frame: int) -> str:
-    """The time of a frame after a comma, or nothing for a steady task."""
-    return "" if sample.steady else f", t = {sample.times[frame]:.3g}"
 
 
 def given_instant(sample: Sample) -> str:
     """The time of the last input frame after a comma, or nothing where it is not known."""
     return f", t = {sample.given_times[-1]:.3g}" if sample.given_times else ""
+
+
+def frame_edges(times: Sequence[float], step: float = 1.0) -> Edges:
+    """Half-way between the frames, and half a step before the first and after the last.
+
+    >>> frame_edges([0.0, 0.5, 1.0]).tolist()
+    [-0.25, 0.25, 0.75, 1.25]
+    """
+    instants = np.asarray(times, dtype=np.float64)
+    if len(instants) == 1:
+        return np.array([instants[0] - step / 2, instants[0] + step / 2])
+    inner = (instants[1:] + instants[:-1]) / 2
+    first, last = instants[0] - (inner[0] - instants[0]), instants[-1] + (instants[-1] - inner[-1])
+    return np.concatenate([[first], inner, [last]])

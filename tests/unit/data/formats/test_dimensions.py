@@ -77,7 +77,8 @@ def test_fields_of_different_axes_need_a_mapping(tmp_path: Path):
     data = xarray.Dataset({"u": (("t", "x"), np.zeros((2, 4))), "v": (("t", "y"), np.zeros((2, 5)))})
     data.to_netcdf(tmp_path / "set.nc")
     with pytest.raises(
-        DataFormatError, match=r"'v': expected the axes \(t, x\) of 'u', found \(t, y\); say by a mapping"
+        DataFormatError,
+        match=r"'v': expected the axes \(t, x\) of 'u', found \(t, y\); select the arrays by a mapping",
     ):
         load_dataset(tmp_path / "set.nc")
     mapping = {"values": [{"array": "v", "axes": ["time", "x"], "fields": ["v"]}]}
@@ -91,3 +92,17 @@ def test_our_own_file_is_plain_netcdf_to_others(tmp_path: Path, reference_data: 
         assert seen["pressure"].dims == ("sample", "time", "x", "y")
         np.testing.assert_array_equal(seen["pressure"].values, np.asarray(written.values)[..., 0])
         np.testing.assert_array_equal(seen["x"].values, written.grid.coordinates[0].numpy())
+
+
+def test_variables_of_the_samples_alone_are_parameters(tmp_path: Path):
+    wind = RNG.standard_normal((3, 4, 8))
+    data = xarray.Dataset(
+        {"wind": (("sample", "time", "x"), wind), "Re": ("sample", [1.0, 2.0, 3.0]), "height": ((), 2.0)},
+        coords={"sample": [10, 11, 12], "x": np.arange(8.0)},
+    )
+    data.to_netcdf(tmp_path / "set.nc", engine="h5netcdf")
+    found = load_dataset(tmp_path / "set.nc")
+    assert found.param_names == ("Re",)
+    assert found.params is not None
+    assert found.params.tolist() == [[1.0], [2.0], [3.0]]
+    np.testing.assert_array_equal(np.asarray(found.values)[..., 0], wind)

@@ -9,8 +9,9 @@ import h5py
 import numpy as np
 import pytest
 
-from spectrakan.config import as_mapping, build_settings
+from spectrakan.config import as_mapping, build_settings, parse_yaml
 from spectrakan.data import DataMapping, load_dataset
+from spectrakan.data.formats.mapping import MAPPING_HELP
 from spectrakan.errors import ConfigError, DataFormatError
 
 RNG = np.random.default_rng(0)
@@ -27,7 +28,7 @@ times: hours
 params: {reynolds: Re}
 boundary: [periodic, wall]
 latitude: y
-task: shallow_water2d
+name: shallow_water2d
 """
 
 
@@ -58,7 +59,7 @@ def test_fields_axes_and_coordinates_are_found(path: Path, tmp_path: Path):
     np.testing.assert_allclose(found.grid.weights[1].numpy(), np.diff(sines) / (sines[-1] - sines[0]))
     assert found.params is not None
     assert found.params.tolist() == [[10.0], [20.0]]
-    assert (found.param_names, found.task, found.grid.boundary) == (
+    assert (found.param_names, found.name, found.grid.boundary) == (
         ("reynolds",),
         "shallow_water2d",
         ("periodic", "wall"),
@@ -151,3 +152,24 @@ def test_settings_round_trip(path: Path):
     settings = build_settings(DataMapping, {"values": [entry()], "coordinates": {"x": "lon", "y": "lat"}})
     assert build_settings(DataMapping, as_mapping(settings)) == settings
     assert load_dataset(path, mapping=settings).values.shape == (2, 3, 6, 5, 1)
+
+
+def test_a_mapping_may_be_settings_a_dictionary_or_a_file(path: Path, tmp_path: Path):
+    (tmp_path / "map.yaml").write_text(TEXT)
+    entries = parse_yaml(TEXT)
+    settings = build_settings(DataMapping, entries)
+    expected = np.asarray(load_dataset(path, mapping=settings).values)
+    for mapping in (entries, tmp_path / "map.yaml", str(tmp_path / "map.yaml")):
+        np.testing.assert_array_equal(np.asarray(load_dataset(path, mapping=mapping).values), expected)
+
+
+def test_constants_of_a_mapping_are_kept(path: Path):
+    found = load_dataset(path, mapping=parse_yaml(TEXT) | {"constants": {"gravity": 9.81}})
+    assert dict(found.constants) == {"gravity": 9.81}
+
+
+def test_the_explanation_of_mappings_is_itself_a_mapping():
+    example = MAPPING_HELP.split("\n\n")[1]
+    mapping = build_settings(DataMapping, parse_yaml(example))
+    assert [entry.fields for entry in mapping.values] == [("height",), ("u", "v")]
+    assert set(parse_yaml(example)) == set(as_mapping(mapping)), "every key is shown"

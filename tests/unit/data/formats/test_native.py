@@ -10,9 +10,10 @@ import h5py
 import numpy as np
 import pytest
 
-from spectrakan.data import load_dataset, save_dataset
+from spectrakan.data import load_dataset, save_dataset, write_dataset
+from spectrakan.data.formats.native import chunk_shape
 from spectrakan.errors import DataFormatError
-from spectrakan.fields import Trajectories
+from spectrakan.fields import FieldSpec, Grid, Trajectories
 
 Make = Callable[..., Trajectories]
 
@@ -98,3 +99,21 @@ def test_what_was_never_written_is_not_read_as_zeros(tmp_path: Path):
                 reserved[:2] = 1.0
         with pytest.raises(DataFormatError, match=r"'tensor'.*(never written|2 of 3 chunks)"):
             load_dataset(path)
+
+
+@pytest.mark.parametrize("ending", ["h5", "nc"])
+def test_a_file_is_hardly_larger_than_its_numbers(tmp_path: Path, ending: str):
+    """101 frames of 12 kB: chunks of 1 MiB hold 85 frames, and two of them would waste 40 %."""
+    values = np.random.default_rng(0).standard_normal((3, 101, 55, 56, 1)).astype(np.float32)
+    made = Trajectories(values, Grid.uniform((55, 56)), np.arange(101.0), (FieldSpec("u"),))
+    path = write_dataset(tmp_path / f"set.{ending}", made)
+    assert values.nbytes < path.stat().st_size < 1.05 * values.nbytes + 100_000
+
+
+@pytest.mark.parametrize("frames", [1, 2, 3, 7, 21, 86, 101, 1009])
+@pytest.mark.parametrize("cells", [16, 3080, 100_000, 10_000_000])
+def test_chunks_waste_at_most_5_percent_and_hold_about_a_mebibyte(frames: int, cells: int):
+    _, chunk, *_ = chunk_shape((4, frames, cells, 1), np.dtype("f4"))
+    reserved = -(-frames // chunk) * chunk
+    assert frames <= reserved <= 1.05 * frames
+    assert chunk == 1 or chunk * cells * 4 <= 2**20

@@ -24,7 +24,7 @@ def test_large_plain_members_are_mapped(tmp_path: Path, monkeypatch: pytest.Monk
     source = open_npz(tmp_path / "set.npz").arrays["values"]
     assert isinstance(source, MappedSource)
     block = (slice(1, 3, 1), slice(0, 4, 2), slice(0, 6, 5), slice(2, 3, 1), slice(0, 2, 1))
-    np.testing.assert_array_equal(source.read(block), VALUES[block])
+    np.testing.assert_array_equal(source[block], VALUES[block])
     np.testing.assert_array_equal(np.asarray(load_dataset(tmp_path / "set.npz").values), VALUES)
 
 

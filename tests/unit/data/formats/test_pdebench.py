@@ -38,7 +38,7 @@ def test_stored_reaction_diffusion(reference_data: Path):
         assert found.values.dtype == file["tensor"].dtype
         np.testing.assert_array_equal(found.grid.coordinates[0].numpy(), file["x-coordinate"][...])
         np.testing.assert_array_equal(found.times, file["t-coordinate"][:101])
-    assert (found.task, found.grid.boundary, found.grid.bounds) == (
+    assert (found.name, found.grid.boundary, found.grid.bounds) == (
         "diffusion_reaction1d",
         ("periodic",),
         ((0.0, 1.0),),
@@ -53,7 +53,7 @@ def test_stored_darcy(reference_data: Path):
         np.testing.assert_array_equal(np.asarray(found.values), file["tensor"][...][..., None])
         np.testing.assert_array_equal(np.asarray(found.inputs), file["nu"][...][:, None, ..., None])
     assert [spec.name for spec in (*found.input_fields, *found.fields)] == ["coefficient", "pressure"]
-    assert (found.task, found.grid.boundary) == ("darcy2d", ("dirichlet", "dirichlet"))
+    assert (found.name, found.grid.boundary) == ("darcy2d", ("dirichlet", "dirichlet"))
     assert found.grid.bounds == ((0.0, 1.0), (0.0, 1.0))
     assert found.constants == {"beta": 1.0}
 
@@ -66,7 +66,7 @@ def test_stored_dam_break(reference_data: Path):
             np.testing.assert_array_equal(found.values[sample], file[group]["data"][...])
         np.testing.assert_array_equal(found.times, file["0000/grid/t"][...])
         np.testing.assert_array_equal(found.grid.coordinates[1].numpy(), file["0000/grid/y"][...])
-    assert (found.task, found.grid.boundary) == ("shallow_water2d", ("outflow", "outflow"))
+    assert (found.name, found.grid.boundary) == ("shallow_water2d", ("outflow", "outflow"))
     assert found.grid.bounds == ((-2.5, 2.5), (-2.5, 2.5))
     assert found.fields[0].positive
 
@@ -97,7 +97,7 @@ def test_flow_is_reordered_by_name_whatever_its_rank(tmp_path: Path, dims: int):
     assert found.grid.bounds == ((-1.0, 1.0),) * dims
     assert found.grid.boundary == ("periodic",) * dims
     assert found.constants == {"mach": 0.1, "eta": 1e-8, "zeta": 1e-8}
-    assert found.task == ("cns1d" if dims == 1 else "")
+    assert found.name == ("cns1d" if dims == 1 else "")
     np.testing.assert_array_equal(found.times, times[:4])
 
 
@@ -134,7 +134,7 @@ def test_groups_with_two_channels_are_the_other_task(tmp_path: Path):
     groups(tmp_path / "two.h5", ["0000"], with_grid=[], channels=2)
     found = load_dataset(tmp_path / "two.h5")
     assert [spec.name for spec in found.fields] == ["activator", "inhibitor"]
-    assert found.task == ""
+    assert found.name == ""
     assert found.grid.bounds == ((0.0, 1.0), (0.0, 1.0))
     assert found.grid.boundary == ()
 
@@ -155,14 +155,14 @@ def test_a_group_of_another_grid_or_shape_is_named(tmp_path: Path):
 
 def test_a_sample_under_a_name_that_is_no_number_is_not_left_out_silently(tmp_path: Path):
     groups(tmp_path / "odd.h5", ["0000", "0001", "00o2"], with_grid=[])
-    with pytest.raises(DataFormatError, match="'00o2/data': expected a group with a number for a name"):
+    with pytest.raises(DataFormatError, match="'00o2/data': expected a group that is named by a number"):
         load_dataset(tmp_path / "odd.h5")
 
 
 def test_other_tensor_files_have_an_unknown_task(tmp_path: Path):
     data = numbers(2, 3, 8)
     found = load_dataset(write(tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5", {"tensor": data}))
-    assert found.task == ""
+    assert found.name == ""
     assert found.constants == {"nu": 0.001}
     assert found.grid.boundary == ()
     np.testing.assert_array_equal(np.asarray(found.values), data[..., None])
@@ -171,7 +171,7 @@ def test_other_tensor_files_have_an_unknown_task(tmp_path: Path):
 def test_the_ending_does_not_matter(tmp_path: Path):
     data = numbers(2, 3, 8)
     found = load_dataset(write(tmp_path / "data.h5", {"tensor": data}, Nu=0.5, rho=2.0))
-    assert found.task == "diffusion_reaction1d"
+    assert found.name == "diffusion_reaction1d"
     assert found.constants == {"nu": 0.5, "rho": 2.0}
     np.testing.assert_array_equal(np.asarray(found.values), data[..., None])
 

@@ -1,22 +1,17 @@
-"""Curves show means and spreads, and say where a model stops giving numbers."""
+"""Curves show means and spreads, losses and validation errors of runs."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 from figure_reading import overlapping
 
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ShapeError
 from spectrakan.models import MODELS
-from spectrakan.report.figures import (
-    accuracy_against_seconds,
-    energy_by_wavenumber,
-    error_against_samples,
-    error_against_time,
-    stability_curves,
-)
+from spectrakan.report.figures import error_against_time, loss_curves
 from spectrakan.report.figures.appearance import LOOKS, look_of
-from spectrakan.report.figures.cost import Spent, frontier
 
 TIMES = [0.1, 0.2, 0.3]
 
@@ -48,66 +43,6 @@ def test_curves_of_another_length_are_refused():
         error_against_time(TIMES, {"fno": [1.0, 2.0]}, "error")
 
 
-def test_the_last_number_before_an_explosion_is_crossed():
-    axes = stability_curves(TIMES, {"fno": [0.1, 0.2, np.inf]}, 0.1, "relative L2").axes[0]
-    cross = [each for each in axes.lines if each.get_marker() == "x"]
-    assert [float(each.get_xdata()[0]) for each in cross] == [0.2]
-    assert [float(each.get_ydata()[0]) for each in cross] == [0.2]
-
-
-def test_the_scored_part_is_on_grey_ground():
-    axes = stability_curves(TIMES, {"fno": [0.1, 0.2, 1e9]}, 0.2, "relative L2").axes[0]
-    ground = axes.patches[0].get_extents().transformed(axes.transData.inverted())
-    assert ground.x0 == pytest.approx(0.1)
-    assert ground.x1 == pytest.approx(0.2)
-    assert axes.get_ylim()[1] <= 100.0
-
-
-def test_spectra_begin_at_wavenumber_one_and_are_divided_by_the_truth():
-    truth = np.array([9.0, 4.0, 2.0, 1.0])
-    above, below = energy_by_wavenumber(truth, {"fno": truth / 2}, "energy").axes
-    assert line(above, "truth").get_xdata().tolist() == [1.0, 2.0, 3.0]
-    assert line(above, "truth").get_ydata().tolist() == [4.0, 2.0, 1.0]
-    assert line(below, "FNO").get_ydata().tolist() == [0.5, 0.5, 0.5]
-
-
-def test_energies_of_rounding_do_not_stretch_the_axis():
-    truth = np.array([1.0, 1.0, 1e-4, 1e-30])
-    above, _ = energy_by_wavenumber(truth, {"fno": truth}, "energy").axes
-    assert above.get_ylim()[0] >= 1e-12
-
-
-def test_accuracy_against_seconds_shows_means_and_spread():
-    runs = {"darcy2d": {"fno": Spent([10, 30], [0.1, 0.3]), "unet": Spent([5], [0.5])}}
-    axes = accuracy_against_seconds(runs, "RMSE").axes[0]
-    points = {container.get_label(): container for container in axes.containers}
-    (marker, _, bars) = points["FNO"]
-    assert (marker.get_xdata()[0], marker.get_ydata()[0]) == (20.0, pytest.approx(0.2))
-    segment = bars[0].get_segments()[0]
-    assert segment[:, 1].tolist() == pytest.approx([0.1, 0.3])
-    assert axes.get_title() == "darcy2d"
-    assert axes.get_ylabel() == "RMSE"
-
-
-def test_the_frontier_joins_the_models_that_nobody_beats_in_both():
-    assert frontier([(3, 1), (1, 5), (2, 6), (2, 5), (4, 1)]) == [(1, 5), (3, 1)]
-
-
-def test_data_efficiency_is_drawn_at_the_counts_of_each_task():
-    counts = {"darcy2d": [100, 1000], "cns1d": [10, 20, 50]}
-    errors = {"darcy2d": {"fno": [0.2, 0.1]}, "cns1d": {"fno": [3.0, 2.0, 1.0]}}
-    figure = error_against_samples(counts, errors, "RMSE")
-    first, second = figure.axes
-    assert line(first, "FNO").get_xdata().tolist() == [100, 1000]
-    assert line(second, "FNO").get_ydata().tolist() == [3.0, 2.0, 1.0]
-    assert [text.get_text() for text in first.get_xticklabels()] == ["100", "1,000"]
-
-
-def test_no_task_is_a_mistake():
-    with pytest.raises(ConfigError, match="no task to draw"):
-        error_against_samples({}, {}, "RMSE")
-
-
 def test_every_model_has_a_look_of_its_own():
     assert LOOKS.keys() == MODELS.keys()
     looks = [(look.colour, str(look.dash), look.marker) for look in LOOKS.values()]
@@ -121,22 +56,37 @@ def test_a_variant_keeps_the_colour_of_its_model():
     assert look_of("something else").label == "something else"
 
 
-MANY = {name: [0.1 * (place + 1)] * 3 for place, name in enumerate(LOOKS)}
+def epochs(losses, validations):
+    lines = [{"event": "step", "epoch": 0, "step": 1, "loss": 9.0}]
+    pairs = enumerate(zip(losses, validations, strict=True))
+    return lines + [
+        {"event": "epoch", "epoch": n, "step": n, "loss": loss, "validation": error} for n, (loss, error) in pairs
+    ]
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: error_against_time(TIMES, MANY, "relative L2"),
-        lambda: stability_curves(TIMES, MANY, 0.2, "relative L2"),
-        lambda: energy_by_wavenumber([1.0, 0.1, 1e-3], MANY, "energy"),
-        lambda: accuracy_against_seconds(
-            {task: {name: Spent([10.0 + i], [0.001 * 1.5**i]) for i, name in enumerate(LOOKS)} for task in "abcdef"},
-            "RMSE",
-        ),
-        lambda: accuracy_against_seconds({"a": {name: Spent([10.0], [0.1]) for name in LOOKS}}, "RMSE"),
-        lambda: error_against_samples({"a": [100, 300, 1000]}, {"a": MANY}, "RMSE"),
-    ],
-)
-def test_no_words_are_written_over_others(draw):
-    assert overlapping(draw()) == []
+def test_losses_and_validation_errors_of_a_run_are_drawn_by_epoch():
+    figure = loss_curves({"fno": epochs([3.0, 2.0, 1.0], [0.5, 0.2, 0.3]), "unet": epochs([4.0, 4.0], [None, None])})
+    losses, errors = figure.axes
+    assert line(losses, "FNO").get_xdata().tolist() == [1, 2, 3]
+    assert line(losses, "FNO").get_ydata().tolist() == [3.0, 2.0, 1.0]
+    assert line(losses, "U-Net").get_ydata().tolist() == [4.0, 4.0]
+    assert line(errors, "FNO").get_ydata().tolist() == [0.5, 0.2, 0.3]
+    (best,) = [each for each in errors.lines if each.get_marker() == "o"]
+    assert (best.get_xdata()[0], best.get_ydata()[0]) == (2, 0.2)
+    assert losses.get_yscale() == "log"
+    assert overlapping(figure) == []
+
+
+def test_epochs_without_a_number_leave_a_gap():
+    figure = loss_curves({"fno": epochs([1.0, "nan", 0.5], [None, None, None])})
+    assert [math.isnan(value) for value in line(figure.axes[0], "FNO").get_ydata()] == [False, True, False]
+    assert loss_curves({"fno": []}).axes[0].get_xlabel() == "epoch"
+
+
+def test_figures_display_in_notebooks():
+    assert loss_curves({"fno": epochs([1.0], [1.0])})._repr_png_().startswith(b"\x89PNG")
+
+
+def test_no_words_are_written_over_others():
+    many = {name: [0.1 * (number + 1)] * 3 for number, name in enumerate(LOOKS)}
+    assert overlapping(error_against_time(TIMES, many, "relative L2")) == []

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import matplotlib
-import numpy as np
 import pytest
 from figure_reading import overlapping
 from figure_samples import sample_2d
 
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ConfigError
 from spectrakan.report.figures import error_against_time, field_maps, figure_bytes, save_figure
-from spectrakan.report.figures.side_by_side import fields_side_by_side
 
 
 @pytest.mark.parametrize(("kind", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
@@ -39,25 +37,6 @@ def test_figures_look_the_same_whatever_the_user_has_set():
         before = {name: matplotlib.rcParams[name] for name in ("font.size", "axes.facecolor", "font.family")}
         assert figure_bytes(error_against_time([1, 2], {"fno": [1, 2]}, "error")) == expected
         assert {name: matplotlib.rcParams[name] for name in before} == before
-
-
-def test_fields_beside_each_other_share_a_scale():
-    field = np.arange(6.0).reshape(2, 3)
-    columns = {"truth": field, "prediction": field + 1, "error": np.full((2, 3), -4.0), "input": field * 9}
-    figure = fields_side_by_side(columns, error_columns=("error",), own_scale=("input",))
-    images = {axes.get_title(): axes.images[0] for axes in figure.axes if axes.images}
-    assert {name: image.get_clim() for name, image in images.items()} == {
-        "truth": (0.0, 6.0),
-        "prediction": (0.0, 6.0),
-        "error": (-4.0, 4.0),
-        "input": (0.0, 45.0),
-    }
-    assert np.array_equal(images["truth"].get_array(), field.T), "the first axis runs to the right"
-
-
-def test_fields_of_different_shapes_are_refused():
-    with pytest.raises(ShapeError, match="one shape"):
-        fields_side_by_side({"a": np.zeros((4, 4)), "b": np.zeros((5, 5))})
 
 
 def test_words_over_words_would_be_seen():

@@ -1,0 +1,116 @@
+"""How large a campaign is: who competes on which cases, with which seeds, and what is tested.
+
+A scale has the name of a budget. How a case is trained, on which samples, and how large a model is stand in
+`spectrakan.training.presets` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spectrakan.data.problems import Problem, problem_named
+from spectrakan.errors import ConfigError, nearest
+
+TEST_SEED = 640_187_259
+"""Seed of the test samples, used for nothing else."""
+DEVELOPMENT_SEED = 777
+"""Seed of samples that may be scored at any time while a model is developed."""
+
+BASELINES = ("unet", "fno", "ffno", "lno", "transolver", "local_fno", "deepokan", "cvit")
+TRIVIAL = ("persistence", "climatology", "ridge")
+"""Trivial baselines: what a trained model has to beat."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem of the campaign, with what differs from its preset for all models alike."""
+
+    name: str
+    problem_name: str
+    overrides: tuple[str, ...] = ()
+    """Texts such as `data.fields=[]`."""
+
+    @property
+    def problem(self) -> Problem:
+        """Data and facts of the case."""
+        return problem_named(self.problem_name)
+
+
+MAIN_CASES = ("cns1d", "diffusion_reaction1d", "darcy2d", "shallow_water2d", "droplet2d", "climate2d")
+"""The tasks of the paper, in its order; shallow water by height alone."""
+FIELDS_CASE = "shallow_water2d_fields"
+CASES: dict[str, Case] = {
+    **{name: Case(name, name) for name in MAIN_CASES},
+    FIELDS_CASE: Case(FIELDS_CASE, "shallow_water2d", ("data.fields=[]",)),
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A whole campaign: what the preset of its budget does not say."""
+
+    name: str
+    """The budget, and the folder of the records."""
+    seeds: tuple[int, ...]
+    """Seeds of SpectraKAN and of the strongest baselines; other models have the first one only."""
+    rates: tuple[float, ...]
+    """Learning rates that are tried first, from small to large."""
+    rate_share: float
+    """Share of the epochs of a case that a trial of a learning rate gets."""
+    efficiency: tuple[int, ...]
+    """Numbers of samples of the data-efficiency table, below the preset's."""
+    cases: tuple[str, ...] = (*MAIN_CASES, FIELDS_CASE)
+    baselines: tuple[str, ...] = BASELINES
+    trivial: tuple[str, ...] = TRIVIAL
+    test_seed: int = TEST_SEED
+    test_samples: int | None = None
+    """Test samples of every generated case; None: as many as the preset has."""
+    long_samples: int = 8
+    """Test samples that are rolled out five times as far."""
+    resolutions: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: {"shallow_water2d": (32, 128)})
+    """Other resolutions, by case, at which test samples are predicted."""
+    efficiency_case: str = "darcy2d"
+    runtime: Mapping[str, Any] = field(default_factory=lambda: {"threads": 1})
+
+    @property
+    def main_cases(self) -> list[str]:
+        """The cases of the main table."""
+        return [name for name in self.cases if name in MAIN_CASES]
+
+
+SCALES: dict[str, Scale] = {
+    "smoke": Scale(
+        name="smoke",
+        cases=("cns1d", "darcy2d", "shallow_water2d", "droplet2d"),
+        baselines=("fno",),
+        trivial=("persistence", "climatology"),
+        seeds=(0, 1),
+        rates=(1e-3, 4e-3),
+        rate_share=0.5,
+        efficiency=(5,),
+        long_samples=1,
+        resolutions={"shallow_water2d": (8, 32)},
+    ),
+    "short": Scale("short", seeds=(0, 1, 2), rates=(1e-3, 3e-3, 1e-2), rate_share=0.25, efficiency=(100, 300)),
+    "long": Scale("long", seeds=(0, 1, 2), rates=(1e-3, 3e-3, 1e-2), rate_share=0.25, efficiency=(100, 300)),
+    "paper": Scale(
+        "paper", seeds=(0, 1, 2), rates=(5e-4, 1e-3, 2e-3), rate_share=0.04, efficiency=(100, 1_000), runtime={}
+    ),
+}
+"""The scales that can be run; `results/small` holds the records of an earlier campaign, which are only read."""
+
+
+def scale_named(name: str) -> Scale:
+    """The scale of that name; an unknown one raises `ConfigError` with the nearest."""
+    if name not in SCALES:
+        raise ConfigError(f"unknown scale '{name}'{nearest(name, SCALES)}; known: {', '.join(SCALES)}")
+    return SCALES[name]
+
+
+def case_named(name: str) -> Case:
+    """The case of that name; an unknown one raises `ConfigError` with the nearest."""
+    if name not in CASES:
+        raise ConfigError(f"unknown task '{name}'{nearest(name, CASES)}; known: {', '.join(CASES)}")
+    return CASES[name]

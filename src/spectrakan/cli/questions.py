@@ -1,0 +1,176 @@
+"""What `spectrakan evaluate` answers about a run: scores, profile, cost, stability and error bands."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spectrakan.cli.evaluation_tables import print_evaluation
+from spectrakan.cli.subject import Subject, load_subject, prepared_run
+from spectrakan.config import as_mapping
+from spectrakan.evaluation import (
+    BandWarning,
+    EvaluationSettings,
+    band_coverage,
+    calibrated,
+    check_bands,
+    check_evaluation,
+    check_stability,
+    profile,
+    resolution_scores,
+    rollout_cost,
+    speed_up,
+    stability,
+)
+from spectrakan.evaluation import evaluate as evaluate_model
+from spectrakan.evaluation.resolution import require_capability
+from spectrakan.runs import RunFolder, data_digest, provenance
+from spectrakan.runs import as_json as plain
+from spectrakan.storage import require_writable, write_text_atomically
+from spectrakan.training.display import progress_bar
+from spectrakan.training.runtime import Runtime, started_on
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions of one call: names among `QUESTIONS`, resolutions, frames, and whether to force a grid."""
+
+    questions: tuple[str, ...] = ()
+    resolutions: tuple[int, ...] = ()
+    horizon: int | None = None
+    force: bool = False
+
+
+def answer(run: Path, data: Path | None, mapping: Path | None, asked: Asked, *, device: str, as_json: bool) -> None:
+    """Check what can be checked first, score, answer, write beside the run and print."""
+    with started_on(device) as runtime:
+        subject = load_subject(RunFolder(run), data, runtime, mapping)
+        if subject.warning and runtime.writes:
+            print(f"warning: {subject.warning}", file=sys.stderr)
+        _check_first(subject, asked)
+        found = _scores(subject, asked, runtime)
+        if runtime.writes:
+            found |= {name: QUESTIONS[name](subject, asked.horizon) for name in asked.questions}
+    if not runtime.writes:
+        return
+    path = _written(subject, found, asked, runtime)
+    if as_json:
+        print(json.dumps(plain(found), indent=2))
+        return
+    print_evaluation(found)
+    print(f"written to {path}")
+
+
+def _check_first(subject: Subject, asked: Asked) -> None:
+    """Refuse what would fail at the end of a long evaluation."""
+    require_writable(subject.folder.path / "evaluations")
+    check_evaluation(subject.model, subject.trajectories, subject.ahead(asked.horizon), samples=subject.samples)
+    for cells in asked.resolutions:
+        require_capability(subject.model, cells, subject.trained_at, force=asked.force)
+    if "stability" in asked.questions:
+        check_stability(subject.model, subject.trajectories)
+    if "bands" in asked.questions:
+        check_bands(subject.prepared().split)
+
+
+def _scores(subject: Subject, asked: Asked, runtime: Runtime) -> dict[str, Any]:
+    """Scores as trained, or at the first resolution with those at all of them beside."""
+    model, data, resolutions = subject.model, subject.trajectories, asked.resolutions
+    with progress_bar("scoring") as shown:
+        shared = EvaluationSettings(share=runtime.share, progress=shown if runtime.writes else None)
+        settings: dict[str, Any] = {"samples": subject.samples, "settings": shared}
+        settings["horizon"] = subject.ahead(asked.horizon)
+        if not resolutions:
+            return evaluate_model(model, data, **settings)
+        if data.origin:
+            found = resolution_scores(
+                model, data, resolutions, trained_at=subject.trained_at, force=asked.force, **settings
+            )
+            first: dict[str, Any] = found["resolutions"][0]
+            return first | {"resolutions": found}
+        if subject.from_file:
+            entries = [evaluate_model(model, data, cells, **settings) for cells in resolutions]
+        else:
+            # A run on a file of others: every n-th cell of its finer grid, as training takes them.
+            again = [prepared_run(subject.resolved, cells).part("test").trajectories for cells in resolutions]
+            entries = [evaluate_model(model, samples, **settings) for samples in again]
+        return entries[0] | {"resolutions": {"trained_at": subject.trained_at, "resolutions": entries}}
+
+
+def _rollouts(function: Callable[..., dict[str, Any]], subject: Subject, horizon: int | None) -> dict[str, Any]:
+    """What a function of rollouts finds on the samples."""
+    with progress_bar(function.__name__) as progress:
+        return function(
+            subject.model,
+            subject.trajectories,
+            subject.ahead(horizon),
+            samples=subject.samples,
+            settings=EvaluationSettings(progress=progress),
+        )
+
+
+def _cost(subject: Subject, horizon: int | None) -> dict[str, Any]:
+    """Against the solver where the samples are its own, else of the model alone."""
+    few = subject.samples[:8]
+    if not subject.trajectories.origin:
+        return rollout_cost(subject.model, subject.trajectories, subject.ahead(horizon), samples=few)
+    with progress_bar("timing") as progress:
+        return speed_up(subject.model, subject.trajectories, subject.ahead(horizon), samples=few, progress=progress)
+
+
+def _bands(subject: Subject, horizon: int | None) -> dict[str, Any]:
+    """Calibrated on the run's own calibration part, tried on the samples that are scored."""
+    prepared = subject.prepared()
+    ordered = (prepared.config.split or prepared.problem.split).by in ("sample_order", "time")
+    with progress_bar("bands") as progress:
+        made = calibrated(
+            subject.model,
+            prepared.trajectories,
+            prepared.split,
+            subject.ahead(horizon),
+            time_ordered=ordered,
+            settings=EvaluationSettings(progress=progress),
+        )
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.simplefilter("always", BandWarning)
+        found = band_coverage(subject.model, made, subject.trajectories, subject.samples)
+    return found | {"warnings": sorted({str(each.message) for each in noticed})}
+
+
+QUESTIONS: dict[str, Callable[[Subject, int | None], dict[str, Any]]] = {
+    "profile": partial(_rollouts, profile),
+    "cost": _cost,
+    "stability": partial(_rollouts, stability),
+    "bands": _bands,
+}
+"""What each question runs."""
+
+
+def _written(subject: Subject, found: dict[str, Any], asked: Asked, runtime: Runtime) -> Path:
+    """The record of this evaluation, beside the run, under a name made of what was asked."""
+    frames = [] if asked.horizon is None else [f"{asked.horizon}frames"]
+    name = "-".join([subject.name, *map(str, asked.resolutions), *frames, *asked.questions])
+    path = subject.folder.path / "evaluations" / f"{name}.json"
+    record = {
+        **found,
+        "parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
+        "config": as_mapping(subject.config),
+        "provenance": provenance(
+            data_sha256=data_digest(subject.trajectories),
+            device=runtime.device.type,
+            processes=runtime.world_size,
+            threads=torch.get_num_threads(),
+            samples=list(subject.samples),
+        ),
+    }
+    path.parent.mkdir(exist_ok=True)
+    write_text_atomically(path, json.dumps(plain(record), indent=2, allow_nan=False) + "\n")
+    return path

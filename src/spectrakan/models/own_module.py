@@ -1,0 +1,87 @@
+"""A user's own network as an operator, with all the stages around it.
+
+The network is any `nn.Module` that is called as `module(x, params=None, grid=None)`:
+`x` `(batch, history, *space, in)` and `params` `(batch, num_params)` at unit scale, `grid` on the unit box (None
+where all cells are equal), to `(batch, *space, out)` at unit scale. With a multiplicative readout it gives twice as
+many channels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from spectrakan.config import build_settings, settings
+from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.fields import Grid, OperatorSignature
+from spectrakan.models.operator import Operator
+from spectrakan.models.stages import Stages
+from spectrakan.nn.axis import Axis
+
+Factory = Callable[..., nn.Module]
+"""Called as `factory(signature, **settings)`, gives the network."""
+
+
+@settings
+class ModuleConfig:
+    """Settings of a user's own network."""
+
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """What its factory was called with, beside the signature."""
+
+
+class ModuleOperator(Operator):
+    """The module as the network of an operator."""
+
+    config: ModuleConfig
+
+    def __init__(
+        self,
+        name: str,
+        module: nn.Module | Factory,
+        signature: OperatorSignature,
+        config: ModuleConfig,
+        stages: Stages,
+    ) -> None:
+        super().__init__(signature, config, stages)
+        self.name = name
+        if not isinstance(module, nn.Module):
+            outputs = dataclasses.replace(signature, out_channels=self.network_out_channels, out_fields=())
+            module = module(outputs if stages.multiplicative_readout else signature, **config.settings)
+        if not isinstance(module, nn.Module):
+            raise ConfigError(
+                f"the factory of model '{name}' must return a torch.nn.Module, got {type(module).__name__}"
+            )
+        self.module = module
+
+    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """Call the module and check the shape of its output."""
+        output = self.module(history, params=params, grid=self._grid(axes))
+        expected = (history.shape[0], *history.shape[2:-1], self.network_out_channels)
+        if not isinstance(output, Tensor) or tuple(output.shape) != expected:
+            came = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+            raise ShapeError(f"the module of '{self.name}' must return (batch, *space, out) = {expected}, got {came}")
+        return output
+
+    def _grid(self, axes: Sequence[Axis]) -> Grid | None:
+        if all(axis.uniform for axis in axes):
+            return None
+        centres, edges, weights = zip(*((axis.centres, axis.edges, axis.weights) for axis in axes), strict=True)
+        return Grid(centres, edges, weights, self.signature.boundary)
+
+
+def wrap_module(module: nn.Module, signature: OperatorSignature, **stages: Any) -> ModuleOperator:
+    """A module as an operator under the name of its class; `stages` as of `models/stages`.
+
+    >>> class Last(nn.Module):
+    ...     def forward(self, x, params=None, grid=None):
+    ...         return 0 * x[:, -1]
+    >>> signature = OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1)
+    >>> wrap_module(Last(), signature, noise_level=0.0).name
+    'Last'
+    """
+    chosen = build_settings(Stages, stages, where=type(module).__name__)
+    return ModuleOperator(type(module).__name__, module, signature, ModuleConfig(), chosen)

@@ -1,0 +1,43 @@
+"""How a layer is executed: its precision under autocast, and its plain form under function transforms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def transformed() -> bool:
+    """Whether `torch.func` (vmap, jvp, grad) is at work: layers then take plain forms, which it can transform."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def force_fp32(forward: Call) -> Call:
+    """A module's `forward` in float32 under autocast: for sums over all cells, splines and softmax over space.
+
+    Torch does the same with Fourier transforms: 8 bits of mantissa are too few for sums of thousands of terms. The
+    first argument after `self` is a tensor; tensors of half precision among the arguments are widened.
+    """
+
+    @functools.wraps(forward)
+    def call(self: Any, first: Tensor, *others: Any) -> Any:
+        kind = first.device.type
+        if not torch.is_autocast_enabled(kind):
+            return forward(self, first, *others)
+        with torch.autocast(kind, enabled=False):
+            return forward(self, *(_widened(value) for value in (first, *others)))
+
+    return call  # type: ignore[return-value]
+
+
+def _widened(value: Any) -> Any:
+    """Float32 for tensors of half precision, also in a list of them; everything else unchanged."""
+    if isinstance(value, list | tuple):
+        return [_widened(item) for item in value]
+    half = isinstance(value, Tensor) and value.dtype in (torch.bfloat16, torch.float16)
+    return value.float() if half else value

@@ -1,0 +1,97 @@
+"""Whether this processor can do what it announces: bfloat16 matrix products, which some virtual machines cannot.
+
+Some virtual machines pass on an Intel processor's flag for AMX, but not the right to use it. Torch (oneDNN) then
+ends the process with an illegal instruction at the first bfloat16 matrix product. A cap on the instruction set,
+read once when torch is loaded, avoids it. This file imports nothing heavy, so that the cap can be set in time.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, MutableMapping
+from functools import cache
+from pathlib import Path
+
+CAP_NAME = "ONEDNN_MAX_CPU_ISA"
+CAP_VALUE = "AVX512_CORE_FP16"
+REMEDY = f"set the environment variable {CAP_NAME}={CAP_VALUE} before Python starts"
+
+PROGRAM = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); (a @ a).sum().item()"
+"""What the child process runs: the product that ends the process where AMX is announced and missing."""
+PROBE_SECONDS = 120
+CPU_DESCRIPTION = Path("/proc/cpuinfo")
+
+
+def announces_amx(description: Path = CPU_DESCRIPTION) -> bool:
+    """Whether the processor says that it has AMX; only then can the fault occur."""
+    try:
+        flags = next(line for line in description.read_text().splitlines() if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return False
+    return "amx_bf16" in flags.split()
+
+
+def product_survives(program: str = PROGRAM) -> bool:
+    """Run a bfloat16 product in a child process; False if a signal ended the child.
+
+    Any other failure (torch is missing, no time left) is not this fault and counts as survived.
+    """
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, timeout=PROBE_SECONDS, check=False
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return True
+    return ended.returncode >= 0
+
+
+def cap_instructions(
+    environment: MutableMapping[str, str] = os.environ,
+    announced: Callable[[], bool] = announces_amx,
+    survives: Callable[[], bool] | None = None,
+) -> bool:
+    """Set the cap if this machine needs it; True if the cap is in force. Call it before torch is loaded."""
+    if CAP_NAME in environment:
+        return True
+    if not announced() or (survives or _remembered)():
+        return False
+    environment[CAP_NAME] = CAP_VALUE
+    return True
+
+
+def bfloat16_works(
+    environment: MutableMapping[str, str] = os.environ,
+    announced: Callable[[], bool] = announces_amx,
+    survives: Callable[[], bool] | None = None,
+) -> bool:
+    """Whether a bfloat16 product on this CPU is safe in this process, as it was started."""
+    return CAP_NAME in environment or not announced() or (survives or _remembered)()
+
+
+@cache
+def _remembered() -> bool:
+    """The probe's result, kept between processes: it takes seconds and depends on the machine alone."""
+    place = _cache_file()
+    try:
+        return place.read_text() == "survives"
+    except OSError:
+        found = product_survives()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("survives" if found else "dies")
+    except OSError:
+        pass  # a home that cannot be written to: the next process probes again
+    return found
+
+
+def _cache_file() -> Path:
+    """One file for each boot of a machine: a virtual machine may be moved to another processor when it restarts."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = "unknown"
+    return home / "spectrakan" / f"bfloat16-{platform.node()}-{boot}"

@@ -1,0 +1,178 @@
+"""The settings of a run: a preset, changed by a file, by data at hand and by the command line, in that order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spectrakan.config import apply_overrides, as_mapping, build_settings, read_yaml
+from spectrakan.data.prepare import NO_TEST, DataSettings, find
+from spectrakan.data.problems import Problem, all_problems, find_problem
+from spectrakan.errors import ConfigError, nearest
+from spectrakan.fields import Trajectories
+from spectrakan.models.catalog import complete_settings
+from spectrakan.training.presets import preset
+from spectrakan.training.settings import RunSettings
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A run that is fully specified: its settings, its problem, and trajectories that are in memory already."""
+
+    config: RunSettings
+    problem: Problem
+    data: Trajectories | None = None
+    test_data: Trajectories | None = None
+
+
+def resolve(
+    source: str | Path | Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    data: Trajectories | None = None,
+    test_data: Trajectories | None = None,
+) -> Resolved:
+    """The settings of a run from a problem's name, a YAML file, a mapping or data, changed by `key=value` texts.
+
+    What is not given comes from the preset of problem, model and budget. Without a problem's name the problem is
+    what the data pose. Feeding `as_mapping` of the result back gives it again.
+
+    >>> found = resolve("darcy2d", ["training.epochs=3", "model.width=16"]).config
+    >>> found.training.epochs, found.model["name"], found.model["width"], found.model["num_layers"]
+    (3, 'spectrakan', 16, 4)
+    """
+    given = apply_overrides(_mapping(source), overrides)
+    for key in ("model", "training", "runtime"):
+        _group(given, key)
+    given["data"] = _data_group(given)
+    config = build_settings(DataSettings, given["data"], where="data")
+    problem, found = _problem(given, config, data)
+    model = _group(given, "model")
+    name, variant = str(model.get("name", "spectrakan")), str(model.get("variant", "default"))
+    windows = None if found is None else _training_windows(found, problem, config)
+    base = preset(problem, name, str(given.get("budget", "short")), variant=variant, windows=windows)
+    merged = _merge(_plan_without(as_mapping(base), given["data"]), {**given, "task": problem.name})
+    own = {key: value for key, value in {**base.model, **model}.items() if key not in ("name", "variant")}
+    merged["model"] = {"name": name, "variant": variant, **complete_settings(name, variant, own)}
+    settled = build_settings(RunSettings, merged)
+    _check(settled, problem)
+    return Resolved(settled, problem, found if data is not None else None, test_data)
+
+
+def _plan_without(plan: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A preset without what an asked-for number of samples or resolution makes pointless.
+
+    A number of samples is the number of all, test samples included; a resolution is that of the solver too.
+    """
+    dropped = {"num_samples": ("test_samples", 0), "resolution": ("solved_at", None)}
+    data = {**plan["data"], **dict(value for key, value in dropped.items() if key in asked)}
+    return {**plan, "data": data}
+
+
+def _check(config: RunSettings, problem: Problem) -> None:
+    """Refuse settings that contradict the problem or the model."""
+    control = config.training.lipschitz
+    if control.active and config.model.get("token") != "kan":
+        raise ConfigError(
+            "training.lipschitz controls a KAN token (model.name=spectrakan, model.token=kan), "
+            f"got model.name={config.model['name']} with token {config.model.get('token', 'none')}; "
+            "leave it out or choose such a model"
+        )
+    equation = problem.equation
+    if config.training.physics_weight and (equation is None or equation.residual is None):
+        raise ConfigError(
+            f"training.physics_weight={config.training.physics_weight:g} needs an equation whose residual is "
+            f"known, '{config.task}' has none; set it to 0"
+        )
+
+
+def _problem(
+    given: Mapping[str, Any], config: DataSettings, data: Trajectories | None
+) -> tuple[Problem, Trajectories | None]:
+    """The problem by name, else the one that the data pose; with the data where they decide the preset."""
+    name = given.get("task")
+    if name is not None and not isinstance(name, str):
+        raise ConfigError(f"key 'task' must be the name of a problem, got {name!r}")
+    known = find_problem(name) if name else None
+    if data is None and config.path is None:
+        if known is None and name:
+            raise ConfigError(
+                f"unknown problem '{name}'{nearest(name, all_problems())}; give data.path (--data FILE) to learn one "
+                "of your own"
+            )
+        if known is None:
+            raise ConfigError("name a problem, or give data (--data FILE); `spectrakan tasks` lists the problems")
+        return known, None
+    found = find(known, config) if data is None else data
+    if known is None and not name:
+        known = find_problem(found.name)
+    if known is not None:
+        _require_fields(known, found)
+        return known, found
+    own = Problem.from_trajectories(found, name=name or _plain_name(found, config), history=config.history)
+    return own, found
+
+
+def _require_fields(problem: Problem, data: Trajectories) -> None:
+    """A known problem's name stands for its fields: other data are another problem."""
+    names, expected = ({spec.name for spec in specs} for specs in (data.fields, problem.fields))
+    if not names <= expected or len(data.grid.shape) != problem.space_dims or data.steady != problem.steady:
+        raise ConfigError(
+            f"'{problem.name}' maps {problem.mapping} on {problem.space_dims} axes, the data are {data.summary}; "
+            "leave the problem's name out to learn the data's own problem"
+        )
+
+
+def _plain_name(data: Trajectories, config: DataSettings) -> str:
+    """The data's own name, or the file's, as one word that can be part of a folder's name."""
+    text = data.name or Path(str(config.path or "own_problem")).stem
+    return re.sub(r"[^\w.+-]+", "_", text).strip("_") or "own_problem"
+
+
+def _training_windows(data: Trajectories, problem: Problem, config: DataSettings) -> int:
+    """About how many windows training has: what the number of epochs of a budget follows from."""
+    split = config.split or (NO_TEST if config.test_path else problem.split)
+    history = config.history or problem.history
+    frames = len(data.times) if split.by != "time" else int(len(data.times) * split.train)
+    share = split.train if split.by in ("trajectory", "sample_order") else 1.0
+    starts = 1 if data.steady else max(1, frames - history)
+    return max(1, int(data.num_samples * share) * starts)
+
+
+def _mapping(source: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
+    if source is None or isinstance(source, Mapping):
+        return dict(source or {})
+    text = str(source)
+    return read_yaml(Path(text)) if text.endswith((".yaml", ".yml")) else {"task": text}
+
+
+def _data_group(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The data settings with absolute paths and the content of a mapping file, so that a run finds both again."""
+    group = _group(given, "data")
+    for key in ("path", "test_path"):
+        if isinstance(group.get(key), str):
+            group[key] = str(Path(group[key]).absolute())
+    if isinstance(group.get("mapping"), str):
+        group["mapping"] = read_yaml(Path(group["mapping"]))
+    return group
+
+
+def _group(mapping: Mapping[str, Any], key: str) -> dict[str, Any]:
+    group = mapping.get(key, {})
+    if not isinstance(group, Mapping):
+        raise ConfigError(f"'{key}' must be a group of settings, got {group!r}")
+    return dict(group)
+
+
+def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings; those of `over` win."""
+    result = dict(under)
+    for key, value in over.items():
+        below = result.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping) and key not in ("mapping", "params"):
+            value = _merge(below, value)
+        result[key] = value
+    return result

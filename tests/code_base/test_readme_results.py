@@ -1,0 +1,76 @@
+"""README, findings and the page of results hold the numbers of the records in `results/small`, which are frozen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments import appendix
+from experiments.archive import Archive
+from experiments.catalog import SECTIONS
+from experiments.main import contests
+from experiments.standings import Verdict, paper_ratio, verdict
+from experiments.summaries import Results, beyond_spread, row_name
+from spectrakan.report.export import to_markdown
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHIVE = Archive(ROOT / "results", ROOT / "results" / ".cache", "small")
+SAME = [title for title in SECTIONS if title not in ("Ablation: architecture", "Learning rates")]
+"""Sections whose tables have the same rows now as when the page was written; trials have other names."""
+
+
+def line(found: Verdict) -> str:
+    """A row of the README's table."""
+    theirs = paper_ratio(found.contest.paper)
+    clear = "yes" if beyond_spread(found.ours, found.best) else "no"
+    shown = "–" if theirs is None else f"{theirs:.3f}"
+    return f"| {found.contest.case} | {found.ratio:.3f} | {shown} | {row_name(found.baseline)} | {clear} |"
+
+
+def test_the_readme_has_the_ratios_of_the_records():
+    results = Results.of(ARCHIVE, "main")
+    found = [verdict(results, contest) for contest in contests(results)]
+    assert len(found) == 6
+    text = (ROOT / "README.md").read_text()
+    for each in found:
+        assert each is not None
+        assert line(each) in text
+    wins = sum(each.ratio < 1 for each in found if each is not None)
+    assert f"RMSE on {['none', 'one', 'two', 'three', 'four', 'five', 'six'][wins]} of six tasks" in text
+
+
+def test_the_findings_count_the_appendix_as_the_records_do():
+    found = appendix.verdicts(ARCHIVE)
+    counted = f"{sum(each.won for each in found)} of {len(found)}"
+    page, findings = ((ROOT / "docs" / name).read_text() for name in ("results.md", "findings.md"))
+    assert f"appendix columns won: {counted}" in page
+    assert f"**The appendix.** {counted} columns" in findings
+
+
+def rows_below(page: str, title: str) -> list[str]:
+    """The rows of the table under a heading."""
+    part = page.split(f"\n### {title}\n", 1)[1].split("\n#", 1)[0]
+    return [text for text in part.splitlines() if text.startswith("|")]
+
+
+@pytest.mark.parametrize("title", SAME)
+def test_the_page_has_the_tables_of_the_records(title: str):
+    page = (ROOT / "docs" / "results.md").read_text()
+    tables = SECTIONS[title](ARCHIVE)
+    assert tables
+    for table in tables:
+        made = [text for text in to_markdown(table).splitlines() if text.startswith("|")]
+        kept = rows_below(page, table.title)
+        if title.startswith("Trials"):
+            made, kept = (sorted(re.sub(r"^\| [^|]*\|", "|", text) for text in rows) for rows in (made, kept))
+        assert made == kept, table.title
+
+
+def test_ablations_of_the_page_are_the_records():
+    page = (ROOT / "docs" / "results.md").read_text()
+    (table,) = SECTIONS["Ablation: architecture"](ARCHIVE)
+    made = [text.split("|")[2].strip() for text in to_markdown(table).splitlines() if text.startswith("|")]
+    kept = [text.split("|")[2].strip() for text in rows_below(page, table.title)]
+    assert sorted(value for value in made if value != "–") == sorted(kept)

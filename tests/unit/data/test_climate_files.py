@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectrakan.data.climate import read_climate
+from spectrakan.errors import DataFormatError
+
+xarray = pytest.importorskip("xarray", reason="netCDF files are read with the extra 'climate'")
+
+LATITUDE = np.arange(90.0, -91.0, -2.5, dtype=np.float32)
+LONGITUDE = np.arange(0.0, 360.0, 2.5, dtype=np.float32)
+
+
+def temperature_of(hours: np.ndarray) -> np.ndarray:
+    """K, a known function of hours since 1800 and place."""
+    north, east = np.radians(LATITUDE)[:, None], np.radians(LONGITUDE)
+    wave = 5 * np.cos(north) * np.sin(east + 0.01 * (hours[:, None, None] - 1_665_000))
+    return 250 + 50 * np.cos(north) ** 2 + wave
+
+
+def pressure_of(hours: np.ndarray) -> np.ndarray:
+    """Pa, falling where it is warm."""
+    return 101_000 - 30 * (temperature_of(hours) - 280)
+
+
+def write_ncep(
+    folder: Path, name: str, year: int, hours_after: np.ndarray, packed: bool = False, shift: float = 0.0
+) -> Path:
+    """A file as NCEP writes them: hours since 1800, north first, own words for units."""
+    first = (np.datetime64(f"{year}-01-01") - np.datetime64("1800-01-01")) / np.timedelta64(1, "h")
+    hours = first + hours_after
+    field, unit, level, function = {
+        "air": ("air", "degK", "sig995", temperature_of),
+        "pres": ("pres", "Pascals", "sfc", pressure_of),
+    }[name]
+    dataset = xarray.Dataset(
+        {field: (("time", "lat", "lon"), function(hours).astype(np.float32), {"units": unit})},
+        coords={
+            "time": ("time", hours, {"units": "hours since 1800-01-01 00:00:0.0"}),
+            "lat": ("lat", LATITUDE + shift, {"units": "degrees_north"}),
+            "lon": ("lon", LONGITUDE, {"units": "degrees_east"}),
+        },
+    )
+    path = folder / f"{field}.{level}.{year}.nc"
+    packing = {"dtype": "int16", "scale_factor": 10.0, "add_offset": 100_000.0, "_FillValue": -32767}
+    dataset.to_netcdf(path, engine="h5netcdf", encoding={field: packing} if packed else {})
+    return path
+
+
+DAYS = 24.0 * np.arange(3)
+
+
+def test_years_of_two_variables_become_one_series(tmp_path: Path):
+    for year in (1991, 1990):
+        write_ncep(tmp_path, "air", year, DAYS)
+        write_ncep(tmp_path, "pres", year, DAYS)
+    for path in (tmp_path, f"{tmp_path}/*.199?.nc"):
+        days = read_climate(path)
+        assert [str(date) for date in days.dates] == [
+            f"{year}-01-0{day}" for year in (1990, 1991) for day in (1, 2, 3)
+        ]
+        hours = (days.dates - np.datetime64("1800-01-01")) / np.timedelta64(1, "h")
+        np.testing.assert_allclose(days.temperature, temperature_of(hours)[:, ::-1], rtol=1e-6)
+        np.testing.assert_allclose(days.pressure, pressure_of(hours)[:, ::-1] / 100, rtol=1e-6)
+        assert (days.latitude[0], days.latitude[-1]) == (-90.0, 90.0)
+        assert days.grid.boundary == ("wall", "periodic")
+
+
+def test_six_hourly_fields_become_daily_means(tmp_path: Path):
+    six_hourly = 6.0 * np.arange(12)
+    write_ncep(tmp_path, "air", 1990, six_hourly)
+    write_ncep(tmp_path, "pres", 1990, six_hourly)
+    days = read_climate(tmp_path)
+    first = (np.datetime64("1990-01-01") - np.datetime64("1800-01-01")) / np.timedelta64(1, "h")
+    expected = temperature_of(first + six_hourly).reshape(3, 4, 73, 144).mean(axis=1)
+    np.testing.assert_allclose(days.temperature, expected[:, ::-1], rtol=1e-6)
+
+
+def test_packed_integers_are_decoded_and_days_of_one_field_alone_are_left_out(tmp_path: Path):
+    write_ncep(tmp_path, "air", 1990, DAYS)
+    write_ncep(tmp_path, "pres", 1990, DAYS + 24.0, packed=True)
+    days = read_climate(tmp_path)
+    assert [str(date) for date in days.dates] == ["1990-01-02", "1990-01-03"]
+    hours = (days.dates - np.datetime64("1800-01-01")) / np.timedelta64(1, "h")
+    assert np.abs(days.pressure - pressure_of(hours)[:, ::-1] / 100).max() <= 0.0501
+
+
+def test_a_pair_without_a_common_day_or_grid_is_refused(tmp_path: Path):
+    air = write_ncep(tmp_path, "air", 1990, DAYS)
+    other_year = write_ncep(tmp_path, "pres", 1991, DAYS)
+    with pytest.raises(DataFormatError, match=r"1990-01-01 to 1990-01-03 and pressure 1991-01-01"):
+        read_climate([air, other_year])
+    shifted = write_ncep(tmp_path, "pres", 1990, DAYS, shift=-0.5)
+    with pytest.raises(DataFormatError, match="different latitudes"):
+        read_climate([air, shifted])
+
+
+def test_one_half_of_a_pair_is_not_enough(tmp_path: Path):
+    write_ncep(tmp_path, "air", 1990, DAYS)
+    with pytest.raises(DataFormatError, match=r"air and pres.*it holds air"):
+        read_climate(tmp_path)
+
+
+def test_a_file_with_levels_says_which(tmp_path: Path):
+    path = write_ncep(tmp_path, "air", 1990, DAYS)
+    with xarray.open_dataset(path) as dataset:
+        deep = dataset.expand_dims(level=[1000.0, 850.0], axis=1).load()
+        thin = deep.isel(level=[0]).load()
+    pressure = write_ncep(tmp_path, "pres", 1990, DAYS)
+    deep.to_netcdf(tmp_path / "deep.nc", engine="h5netcdf")
+    thin.to_netcdf(tmp_path / "thin.nc", engine="h5netcdf")
+    with pytest.raises(DataFormatError, match=r"\{'level': 2\}; select one level"):
+        read_climate([tmp_path / "deep.nc", pressure])
+    single = read_climate([tmp_path / "thin.nc", pressure])
+    np.testing.assert_array_equal(single.temperature, read_climate([path, pressure]).temperature)
+
+
+def test_a_zarr_store_is_read_like_a_netcdf_file(tmp_path: Path):
+    air, pres = (write_ncep(tmp_path, name, 1990, DAYS) for name in ("air", "pres"))
+    with xarray.open_dataset(air) as one, xarray.open_dataset(pres) as two:
+        xarray.merge([one, two]).to_zarr(tmp_path / "both.zarr", zarr_format=2, consolidated=True)
+    np.testing.assert_array_equal(read_climate(tmp_path / "both.zarr").pressure, read_climate([air, pres]).pressure)
+
+
+def test_foreign_and_truncated_files_give_one_kind_of_error(tmp_path: Path):
+    whole = write_ncep(tmp_path, "air", 1990, DAYS[:1])
+    pressure = write_ncep(tmp_path, "pres", 1990, DAYS[:1])
+    content = whole.read_bytes()
+    damaged = tmp_path / "damaged.nc"
+    for bad in (b"", b"no netCDF at all", content[:100], content[: len(content) // 2]):
+        damaged.write_bytes(bad)
+        with pytest.raises(DataFormatError, match=r"damaged\.nc"):
+            read_climate([damaged, pressure])
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "scipy"])
+def test_flipped_bits_give_one_kind_of_error_or_a_valid_set(tmp_path: Path, engine: str):
+    time, lat, lon = np.arange(2.0), np.array([40.0, 35.0]), np.array([0.0, 5.0, 10.0])
+    pair = xarray.Dataset(
+        {
+            "tas": (("time", "lat", "lon"), np.full((2, 2, 3), 280.0), {"units": "K"}),
+            "ps": (("time", "lat", "lon"), np.full((2, 2, 3), 1e5), {"units": "Pa"}),
+        },
+        coords={"time": ("time", time, {"units": "days since 2000-01-01"}), "lat": lat, "lon": lon},
+    )
+    pair.to_netcdf(tmp_path / "whole.nc", engine=engine)
+    whole = (tmp_path / "whole.nc").read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for trial in range(60):
+        content = bytearray(whole)
+        for place in rng.integers(0, len(whole), 1 + trial % 12):
+            content[place] ^= 1 << rng.integers(0, 8)
+        # A name of its own for each, for HDF5 remembers open files by name.
+        damaged = tmp_path / f"damaged{trial}.nc"
+        damaged.write_bytes(content)
+        try:
+            days = read_climate(damaged)
+        except DataFormatError:
+            refused += 1
+        else:
+            assert np.isfinite(days.pressure).all()
+    assert refused > 10
+
+
+def test_without_xarray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = write_ncep(tmp_path, "air", 1990, DAYS[:1])
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(DataFormatError, match=r"spectrakan\[climate\]"):
+        read_climate([path])
+
+
+def test_era_interim_files_and_their_npz_copy_agree(reference_data: Path):
+    folder = reference_data / "climate"
+    archive = read_climate(folder / "eraint_daily_t850_mslp_z500_weurope_2000_2010.npz")
+    for path, variables in ((folder, None), (f"{folder}/*_ei.nc", ("t", "msl"))):
+        days = read_climate(path, variables)
+        np.testing.assert_array_equal(days.day, archive.day)
+        np.testing.assert_array_equal(days.latitude, np.arange(30.0, 56.0, 2.5))
+        np.testing.assert_allclose(days.temperature, archive.temperature, atol=2e-4)
+        np.testing.assert_allclose(days.pressure, archive.pressure, atol=2e-4)
+        assert days.grid.boundary == ("outflow", "outflow")

@@ -1,0 +1,68 @@
+"""`spectrakan train` and the campaign train the same thing: for every problem, model, variant and budget."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import spectrakan
+from experiments.cells import Cell, run_settings
+from experiments.scales import MAIN_CASES, SCALES
+from spectrakan.config import as_mapping
+from spectrakan.data.problems import PROBLEMS
+from spectrakan.models.catalog import MODELS, VARIANTS
+from spectrakan.training import resolve
+
+OWN = ("path", "test_samples", "test_seed", "split")
+"""Data settings of a cell that follow from its cached file and its reserved test samples."""
+
+
+def compared(config: dict[str, Any]) -> dict[str, Any]:
+    data = {key: value for key, value in config["data"].items() if key not in OWN}
+    return {"task": config["task"], "data": data, "model": config["model"], "training": config["training"]}
+
+
+def of_cell(problem: str, model: str, variant: str, budget: str) -> dict[str, Any]:
+    return compared(as_mapping(run_settings(Cell("main", budget, problem, model, variant), "train.h5")))
+
+
+def test_the_cases_are_the_problems_of_the_library():
+    assert set(MAIN_CASES) == set(PROBLEMS)
+    assert set(SCALES) == {"smoke", "short", "long", "paper"}
+
+
+@pytest.mark.parametrize("budget", SCALES)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_preset_is_the_campaigns_cell(problem: str, budget: str):
+    for model in MODELS:
+        for variant in ("default", *VARIANTS.get(model, {})):
+            asked = [f"model.name={model}", f"model.variant={variant}", f"budget={budget}"]
+            resolved = compared(as_mapping(resolve(problem, asked).config))
+            assert resolved == of_cell(problem, model, variant, budget), (problem, model, variant, budget)
+
+
+@pytest.mark.parametrize(
+    ("problem", "model", "variant", "budget"),
+    [
+        ("darcy2d", "spectrakan", "default", "short"),
+        ("shallow_water2d", "ffno", "default", "long"),
+        ("cns1d", "spectrakan", "paper", "paper"),
+    ],
+)
+def test_the_command_prints_the_config_of_the_cell(problem: str, model: str, variant: str, budget: str):
+    environment = os.environ | {"PYTHONPATH": str(Path(spectrakan.__file__).parents[1])}
+    words = [problem, "--model", model, "--budget", budget, "--print-config", f"model.variant={variant}"]
+    shown = subprocess.run(
+        [sys.executable, "-m", "spectrakan", "train", *words],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    printed = compared(yaml.safe_load(shown.stdout))
+    # JSON has no tuples.
+    expected = yaml.safe_load(yaml.safe_dump(of_cell(problem, model, variant, budget)))
+    assert printed == expected

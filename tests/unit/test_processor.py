@@ -1,0 +1,87 @@
+"""bfloat16 on processors that announce AMX and cannot execute it: decided by a probe that may die."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from spectrakan.errors import ConfigError
+from spectrakan.processor import (
+    CAP_NAME,
+    CAP_VALUE,
+    announces_amx,
+    bfloat16_works,
+    cap_instructions,
+    product_survives,
+)
+from spectrakan.training.runtime import require_bfloat16
+
+DYING = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+
+
+def test_a_child_that_a_signal_ends_did_not_survive():
+    assert not product_survives(DYING)
+
+
+@pytest.mark.parametrize("program", ["pass", "raise SystemExit(3)"])
+def test_a_child_that_ends_by_itself_survived(program):
+    assert product_survives(program)
+
+
+def test_the_cap_is_set_where_the_probe_dies():
+    environment: dict[str, str] = {}
+    assert cap_instructions(environment, lambda: True, lambda: product_survives(DYING))
+    assert environment == {CAP_NAME: CAP_VALUE}
+    assert bfloat16_works(environment, lambda: True, lambda: product_survives(DYING))
+
+
+def test_no_cap_where_the_probe_survives_or_amx_is_not_announced():
+    for announced, survives in ((True, True), (False, False)):
+        environment: dict[str, str] = {}
+        assert not cap_instructions(environment, lambda said=announced: said, lambda lives=survives: lives)
+        assert environment == {}
+
+
+def test_a_cap_that_the_user_set_stays():
+    environment = {CAP_NAME: "AVX2"}
+    assert cap_instructions(environment, lambda: True, lambda: False)
+    assert environment == {CAP_NAME: "AVX2"}
+
+
+def test_amx_is_read_from_the_flags(tmp_path):
+    file = tmp_path / "cpuinfo"
+    file.write_text("model name : x\nflags\t\t: fpu avx512f amx_bf16 amx_tile\n")
+    assert announces_amx(file)
+    file.write_text("model name : amx_bf16\nflags\t\t: fpu avx512f\n")
+    assert not announces_amx(file)
+    assert not announces_amx(tmp_path / "missing")
+
+
+def test_the_library_refuses_bfloat16_with_the_remedy_where_the_probe_dies():
+    def works() -> bool:
+        return bfloat16_works({}, lambda: True, lambda: product_survives(DYING))
+
+    with pytest.raises(ConfigError, match=f"{CAP_NAME}={CAP_VALUE} before Python starts"):
+        require_bfloat16(works)
+
+
+def test_the_command_line_caps_before_torch_is_loaded(tmp_path):
+    """A machine is imitated on which AMX is announced and the remembered probe died."""
+    program = (
+        f"DYING = {DYING!r}\n"
+        "import os, sys, spectrakan.processor as p\n"
+        "p.cap_instructions.__defaults__ = (os.environ, lambda: True, lambda: p.product_survives(DYING))\n"
+        "assert 'torch' not in sys.modules\n"
+        "from spectrakan.cli import main\n"
+        "sys.argv = ['spectrakan', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(os.environ[p.CAP_NAME])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != CAP_NAME}
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    assert told.stdout.splitlines()[-1] == CAP_VALUE
