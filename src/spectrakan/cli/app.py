@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "report": "Write one page about any runs: scores, curves, settings.",
     "certify": "Bound how far a trained model can change under a perturbation.",
     "bench": "Time training and inference of models on this machine.",
+    "serve": "Open a page where a trained operator runs beside its solver.",
     "demo": "Train SpectraKAN and FNO on falling droplets and write a page.",
 }
 """Every command with its help in one line; its function lies in the module of its name.

@@ -24,12 +24,28 @@ DEPTHS = re.compile("layers|depth|levels")
 UNBUILDABLE = (SpectraKANError, TypeError, AttributeError, ValueError, RuntimeError, OverflowError, KeyError)
 
 
+PRETRAINED = Path(__file__).resolve().parents[1] / "pretrained"
+"""Folders of the models that ship with the package; beside each its card (`.md`) and its scores (`.json`)."""
+
+
+def shipped() -> list[str]:
+    """Names of the models that ship with the package.
+
+    >>> shipped()
+    ['cns1d-small', 'darcy2d-small', 'droplet2d-small']
+    """
+    return sorted(path.parent.name for path in PRETRAINED.glob("*/model.json"))
+
+
 def from_pretrained(folder: Path | str) -> Operator:
     """The operator that `save_pretrained` wrote, bit for bit; of a run's folder, the best one.
 
+    The name of a model that ships with the package (`shipped`) is taken for its folder, unless such a folder is here.
     The model is first built without memory and compared with the names and shapes in the file. Anything else than a
     saved model raises `DataFormatError`.
     """
+    if not Path(folder).exists() and str(folder) in shipped():
+        folder = PRETRAINED / folder
     folder = Path(folder)
     folder = folder / "checkpoints" / "best" if (folder / "checkpoints").is_dir() else folder
     bundle = load_bundle(folder)
