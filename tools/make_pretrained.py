@@ -2,7 +2,8 @@
 
     python tools/make_pretrained.py droplet2d-small --minutes 10        one of them, with its card
     python tools/make_pretrained.py droplet2d-small --against fno       a baseline of the same training time, scored
-    python tools/make_pretrained.py cards                               the cards again, from the scores
+    python tools/make_pretrained.py droplet2d-small --score             its scores and its card again, from its weights
+    python tools/make_pretrained.py cards                               all cards again, from the scores
 
 Times are of one core (`time.process_time`, one thread), so a busy machine gives the same weights up to rounding of the
 schedule. Scores go to NAME.json beside the folder of weights; the card, NAME.md, is written from them.
@@ -292,7 +293,16 @@ def make(name: str, minutes: float | None) -> None:
     made = train(name, model, sets, minutes)
     TARGET.mkdir(exist_ok=True)
     model.save_pretrained(TARGET / name)
+    card.write_scores(TARGET / name, {"training": made})
     finish(name, model, sets, made)
+
+
+def score(name: str) -> None:
+    """Score the saved weights again."""
+    torch.set_num_threads(1)
+    plan, made = PLANS[name], card.read_scores(TARGET / name)["training"]
+    sets = data.kept(CACHE / name, lambda: plan.make(plan.samples, 0))
+    finish(name, sk.from_pretrained(TARGET / name), sets, made)
 
 
 def finish(name: str, model: Operator, sets: data.Frames, made: dict[str, Any]) -> None:
@@ -333,10 +343,13 @@ def main() -> None:
     parser.add_argument("name", choices=[*PLANS, "cards"])
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--against", choices=["fno", "ffno"])
+    parser.add_argument("--score", action="store_true")
     asked = parser.parse_args()
     if asked.name == "cards":
         for name in PLANS:
             card.write_card(TARGET / name)
+    elif asked.score:
+        score(asked.name)
     elif asked.against:
         against(asked.name, asked.against, asked.minutes)
     else:

@@ -42,6 +42,11 @@ class Server:
         """Run a computation in a thread, one at a time."""
         return await anyio.to_thread.run_sync(function, limiter=self._one_at_a_time)
 
+    def warm(self) -> None:
+        """Read the shipped models before the first request."""
+        for item in self.known.values():
+            item.model.eval()
+
     def find(self, name: Any) -> Known:
         """The model of that name."""
         if not isinstance(name, str) or name not in self.known:
@@ -136,9 +141,11 @@ class Server:
         ]
 
 
-def build_app(runs: Sequence[GivenRun] = (), host: str = "127.0.0.1") -> Starlette:
-    """The ASGI application with the shipped models and some runs."""
+def build_app(runs: Sequence[GivenRun] = (), host: str = "127.0.0.1", *, warm: bool = False) -> Starlette:
+    """The ASGI application with the shipped models and some runs; with `warm` models are read now."""
     server = Server(runs)
+    if warm:
+        server.warm()
 
     async def refused(request: Request, problem: Exception) -> Response:
         status = problem.status if isinstance(problem, Refused) else 500
@@ -176,7 +183,7 @@ def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str
                 started(f"http://{name}:{bound}/")
 
     config = uvicorn.Config(
-        build_app(runs, host),
+        build_app(runs, host, warm=True),
         host=host,
         port=port,
         log_level="warning",
