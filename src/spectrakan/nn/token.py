@@ -105,7 +105,7 @@ def centre_value(history: Tensor, axes: Sequence[Axis]) -> Tensor:
 def _centre_stencil(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
     """The 4 cells around the centre of an axis, and the weights of their cubic there (Lagrange)."""
     # Tensors, not numbers: a traced program must not be tied to one size.
-    below = torch.searchsorted(axis.centres, torch.full((1,), 0.5, dtype=axis.centres.dtype))
+    below = (axis.centres < 0.5).sum(0, keepdim=True)
     cells = (below - 2).clamp(0, axis.cells - 4) + torch.arange(4)
     nodes = axis.centres[cells]
     others = ~torch.eye(4, dtype=torch.bool)
