@@ -2,8 +2,8 @@
 
     python tools/make_page.py [build/page]
 
-onnxruntime-web is taken from npm with `npm pack` (its licence, MIT, is copied beside it); everything else is made here.
-Any static host can serve the folder.
+onnxruntime-web is taken from npm with `npm pack`, with its licence (MIT) if it brings it; everything else is made
+here. Any static host can serve the folder.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Train, score and write the models that ship with the package.
 
     python tools/make_pretrained.py droplet2d-small --minutes 10        one of them, with its card
-    python tools/make_pretrained.py droplet2d-small --against fno       a baseline of the same training time, scored
-    python tools/make_pretrained.py droplet2d-small --score             its scores and its card again, from its weights
+    python tools/make_pretrained.py droplet2d-small --against fno       a baseline of the same training time
+    python tools/make_pretrained.py droplet2d-small --score             scores and card again, from its weights
     python tools/make_pretrained.py cards                               all cards again, from the scores
 
-Times are of one core (`time.process_time`, one thread), so a busy machine gives the same weights up to rounding of the
-schedule. Scores go to NAME.json beside the folder of weights; the card, NAME.md, is written from them.
+Times are of one core (`time.process_time`, one thread), so that a busy machine trains as long as an idle one. Scores go to NAME.json beside the folder of weights; the card, NAME.md, is written from them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

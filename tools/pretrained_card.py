@@ -7,21 +7,32 @@ from pathlib import Path
 from typing import Any
 
 DATA = {
-    "droplet2d": "Pools of water with walls, solved by the Lax-Friedrichs scheme of `droplet2d` on 128² cells and averaged "
-    "to 32² and 64². One to seven drops anywhere, heights 0.1 to 2.2 over a depth of 0.9 to 1.1, widths 0.002 to 0.012; "
-    "half of the pools are in motion at the start, and drops go on falling in every 8 frames. Frames are 0.02 s apart.",
-    "darcy2d": "Rock of two permeabilities (0.1 and 1) on 64² and 32² cells: a third sums of bumps as in PDEBench, a third "
-    "Gaussian random fields, a third strokes of a round brush; pressure by a sparse factorisation.",
-    "cns1d": "The random fields of `cns1d` on 128 cells (solved on 256), half of them with weaker waves; 20 frames, 0.05 "
-    "apart. History 1: the model sees one frame, not ten as in the paper's task.",
+    "droplet2d": (
+        "Pools of water with walls, solved by the Lax-Friedrichs scheme of `droplet2d` on 128² cells and averaged to "
+        "32² and 64². One to seven drops anywhere, heights 0.1 to 2.2 over a depth of 0.9 to 1.1, widths 0.002 to "
+        "0.012; half of the pools are in motion at the start, and drops go on falling in every 8 frames. Frames are "
+        "0.02 s apart."
+    ),
+    "darcy2d": (
+        "Rock of two permeabilities (0.1 and 1) on 64² and 32² cells: a third sums of bumps as in PDEBench, a third "
+        "Gaussian random fields, a third strokes of a round brush; pressure by a sparse factorisation."
+    ),
+    "cns1d": (
+        "The random fields of `cns1d` on 128 cells (solved on 256), half of them with weaker waves; 20 frames, 0.05 "
+        "apart. History 1: the model sees one frame, not ten as in the paper's task."
+    ),
 }
 LIMITS = {
-    "droplet2d": "One gravity (9.81), one box, one viscosity (that of the scheme on 128² cells), depths and speeds inside "
-    "the range below. Dam breaks, dry ground and other gravities are outside; the page has a button that shows it. Mass is "
-    "not conserved exactly. The band holds for pools touched as in calibration, on 32² cells.",
+    "droplet2d": (
+        "One gravity (9.81), one box, one viscosity (that of the scheme on 128² cells), depths and speeds inside the "
+        "range below. Dam breaks, dry ground and other gravities are outside; the page has a button that shows it. "
+        "Mass is not conserved exactly. The band holds for pools touched as in calibration, on 32² cells."
+    ),
     "darcy2d": "Two permeabilities, a constant source, zero pressure on the edge. Other contrasts are outside.",
-    "cns1d": "One viscosity, one gas, periodic ends, states inside the range below. Errors grow over the frames; shocks are "
-    "smeared.",
+    "cns1d": (
+        "One viscosity, one gas, periodic ends, states inside the range below. Errors grow over the frames; shocks "
+        "are smeared."
+    ),
 }
 
 
@@ -54,35 +65,29 @@ def write_card(folder: Path) -> None:
     task, training, settings = facts["task"], facts["training"], facts["settings"]
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     given = ", ".join(f"{key}={value}" for key, value in settings.items())
-    lines = [
-        f"# {facts['name']}",
-        "",
+    head = (
         f"A SpectraKAN of {facts['parameters']:,} weights ({size:.2f} MB, float32 safetensors) for `{task}`; "
-        f"`sk.from_pretrained(\"{facts['name']}\")`.",
-        "",
-        "## Data",
-        DATA[task],
-        "",
-        "## Training",
-        f"{training['minutes']:g} minutes of one core ({training['steps']:,} steps of AdamW, rate {training['rate']:g}, cosine, "
-        f"average of the weights, seed {training['seed']}) on {training['samples']:,} samples, reflected and turned at "
-        f"random. Settings: {given}; all others are the defaults. Made by `python tools/make_pretrained.py "
-        f"{facts['name']}`.",
-        "",
-        "## Scores",
-        *scores(facts),
-        "",
-        "## Limits",
-        LIMITS[task],
-        f"Training range of each input field: {', '.join(f'{low:g} to {high:g}' for low, high in facts['range'])}.",
-        "",
-        "## Certificate",
-        certificate(facts["certificate"]),
-        "",
-        "## Licence",
-        "Apache-2.0, like the package; all data were made by its own solvers.",
-        "",
-    ]
+        f'`sk.from_pretrained("{facts["name"]}")`.'
+    )
+    trained = (
+        f"{training['minutes']:g} minutes of one core ({training['steps']:,} steps of AdamW, rate {training['rate']:g}, "
+        f"cosine, average of the weights, seed {training['seed']}) on {training['samples']:,} samples, reflected and "
+        f"turned at random. Settings: {given}; all others are the defaults. Made by "
+        f"`python tools/make_pretrained.py {facts['name']}`."
+    )
+    ranges = ", ".join(f"{low:g} to {high:g}" for low, high in facts["range"])
+    sections = {
+        "Data": [DATA[task]],
+        "Training": [trained],
+        "Scores": scores(facts),
+        "Limits": [LIMITS[task], f"Training range of each input field: {ranges}."],
+        "Certificate": [certificate(facts["certificate"])],
+        "Licence": ["Apache-2.0, like the package; all data were made by its own solvers."],
+    }
+    lines = [f"# {facts['name']}", "", head]
+    for title, text in sections.items():
+        lines += ["", f"## {title}", *text]
+    lines.append("")
     folder.with_suffix(".md").write_text("\n".join(lines))
 
 
@@ -94,10 +99,13 @@ def scores(facts: dict[str, Any]) -> list[str]:
             told = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in found.items() if key != "states")
             lines.append(f"- {cells} cells along an axis, {found['states']} samples: {told}")
         return lines
+    about = (
+        "Rollouts over 50 frames (1 s) from fresh multi-drop states, half of them in motion. Relative L2 error of the "
+        "depth, mean over frames and states; then of all fields at unit scale; then of the depth in the last frame. "
+        "All models were trained for the same time on the same data."
+    )
     lines = [
-        "Rollouts over 50 frames (1 s) from fresh multi-drop states, half of them in motion. Relative L2 error of the depth, "
-        "mean over frames and states; then of all fields at unit scale; then of the depth in the last frame. All models were "
-        "trained for the same time on the same data.",
+        about,
         "",
         "| model | weights | cells | states | depth | all fields | last frame |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -106,16 +114,21 @@ def scores(facts: dict[str, Any]) -> list[str]:
     for name, entry in models.items():
         for cells, found in entry["scores"].items():
             numbers = [found[key] for key in ("relative_l2", "relative_l2_all_fields", "relative_l2_last_frame")]
-            row = [name, f"{entry['parameters']:,}", f"{cells}²", str(found["states"]), *(f"{n:.4g}" for n in numbers)]
+            row = [
+                name,
+                f"{entry['parameters']:,}",
+                f"{cells}²",
+                str(found["states"]),
+                *(f"{n:.4g}" for n in numbers),
+            ]
             lines.append(f"| {' | '.join(row)} |")
-    band = facts["band"]
-    ends = band["relative_l2"]
-    lines += [
-        "",
+    band, ends = facts["band"], facts["band"]["relative_l2"]
+    told = (
         f"Conformal band ({band['coverage']:.0%}, {band['calibration_pools']} calibration pools touched at random, "
         f"{band['cells']}²): {ends[0]:.3g} after 1 frame, {ends[len(ends) // 2]:.3g} after {len(ends) // 2 + 1}, "
-        f"{ends[-1]:.3g} after {len(ends)}. Largest drift of the mass in those pools: {band['largest_mass_drift']:.2%}.",
-    ]
+        f"{ends[-1]:.3g} after {len(ends)}. Largest drift of the mass there: {band['largest_mass_drift']:.2%}."
+    )
+    lines += ["", told]
     return lines
 
 

@@ -17,6 +17,7 @@ REFERENCE = "fno"
 
 def models(
     measure: Annotated[bool, typer.Option("--measure", help="Time a training step of each here, a minute.")] = False,
+    pretrained: Annotated[bool, typer.Option("--pretrained", help="List the trained models of the package.")] = False,
 ) -> None:
     """List all models: size, dimensions, other resolutions, cost against FNO.
 
@@ -24,6 +25,9 @@ def models(
     """
     from spectrakan.models.catalog import CAPABILITIES, MODELS
 
+    if pretrained:
+        print(aligned(pretrained_rows()))
+        return
     sizes = reference_signatures()
     rows = [["model", *sizes, "dimensions", "on other grids", "reads"]]
     for name in MODELS:
@@ -38,6 +42,22 @@ def models(
         print(aligned(measured_rows(list(MODELS))))
     else:
         print("\n--measure times a training step of each on this machine.")
+
+
+def pretrained_rows() -> list[list[str]]:
+    """One row for each trained model of the package: `sk.from_pretrained(name)`."""
+    from spectrakan.models.pretrained import PRETRAINED, shipped
+    from spectrakan.storage import read_json
+
+    rows = [["name", "task", "parameters", "megabytes", "error on fresh samples", "card"]]
+    for name in shipped():
+        facts, weights = read_json(PRETRAINED / f"{name}.json"), PRETRAINED / name / "weights.safetensors"
+        cells, scores = next(iter(facts["scores"].items()))
+        error = next(f"{key} {value:.2%}" for key, value in scores.items() if isinstance(value, float))
+        size = f"{weights.stat().st_size / 1e6:.2f}"
+        told = f"{error.replace('_', ' ')} ({scores['states']} states, {cells} cells)"
+        rows.append([name, facts["task"], f"{facts['parameters']:,}", size, told, str(PRETRAINED / f"{name}.md")])
+    return rows
 
 
 def measured_rows(names: Sequence[str], *, reference: str = REFERENCE) -> list[list[str]]:

@@ -20,7 +20,9 @@ def serve(
         Path | None, typer.Option(help="File of samples for all runs.", show_default="each run's test samples")
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
-    host: Annotated[str, typer.Option(help="Address to bind to; others than this let other machines in.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to bind to; others than this let other machines in.")
+    ] = "127.0.0.1",
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
 ) -> None:
     """Open a page where a trained operator runs beside its solver.

@@ -200,5 +200,3 @@ def _version() -> str:
         return version("spectrakan")
     except PackageNotFoundError:
         return "0"
-
-

@@ -27,14 +27,17 @@ READ_SECONDS = 10.0
 AT_ONCE, WAITING = 4, 96
 """Bodies that are held at once, and requests that may wait for their turn."""
 HEADERS = [
-    (b"content-security-policy", b"default-src 'self'; img-src 'self' data:; style-src 'self'; frame-ancestors 'none'"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; img-src 'self' data:; style-src 'self'; frame-ancestors 'none'",
+    ),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 ]
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818, it is an answer
     """A request that gets an error for an answer."""
 
     def __init__(self, status: int, reason: str) -> None:

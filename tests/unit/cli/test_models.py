@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -56,3 +58,13 @@ def test_costs_are_ratios_to_the_reference(monkeypatch):
 
 def test_numbers_stand_to_the_right_and_words_to_the_left():
     assert aligned([["a", "size"], ["long", "1,000"], ["b", "7"]]) == "a      size\nlong  1,000\nb         7"
+
+
+def test_the_trained_models_are_listed_with_their_cards(capsys):
+    models(pretrained=True)
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[0] == "name"
+    assert [row.split()[0] for row in rows] == ["cns1d-small", "darcy2d-small", "droplet2d-small"]
+    for row in rows:
+        assert Path(row.split()[-1]).read_text().startswith(f"# {row.split()[0]}")
+        assert float(row.split()[3]) <= 1.5

@@ -24,6 +24,7 @@ export class Pool {
     this.rates = [];
     this.reset();
     this.listen();
+    if (backend.kind === "browser") $("pool-glow").parentElement.hidden = true; // not part of the exported files
     $("pool-bar").style.background = gradient("heat");
   }
 
@@ -191,7 +192,7 @@ export class Pool {
       this.fine = numbers.slice(0, size);
       const next = numbers.slice(size, size + own);
       this.attention = numbers.slice(size + own);
-      this.times = times;
+      this.measure(times);
       this.step += 1;
       this.since += 1;
       if (!this.failed) this.model = next;
@@ -211,6 +212,13 @@ export class Pool {
     }
   }
 
+  // Medians of the last steps: single ones jump with whatever else the machine does.
+  measure(times) {
+    this.measured = [...(this.measured ?? []), times].slice(-15);
+    const middle = (name) => this.measured.map((entry) => entry[name]).sort((a, b) => a - b)[Math.floor(this.measured.length / 2)];
+    this.times = { solver: middle("solver"), model: middle("model") };
+  }
+
   judge() {
     const truth = water.averaged(this.fine, this.cells), found = water.judged(this.model, truth);
     if (!found.finite || water.depthOf(this.model).some((depth) => depth <= 0.02 || depth > 50))
@@ -227,6 +235,7 @@ export class Pool {
     // The model goes on from the solver's present state, on the new grid.
     this.model = water.averaged(this.fine, cells);
     this.attention = null;
+    this.measured = [];
     this.since = 0;
     this.failed = "";
     this.present(true);
