@@ -5,7 +5,8 @@
     python tools/make_pretrained.py droplet2d-small --score             scores and card again, from its weights
     python tools/make_pretrained.py cards                               all cards again, from the scores
 
-Times are of one core (`time.process_time`, one thread), so that a busy machine trains as long as an idle one. Scores go to NAME.json beside the folder of weights; the card, NAME.md, is written from them.
+Times are of one core (`time.process_time`, one thread), so that a busy machine trains as long as an idle one.
+Scores go to NAME.json beside the folder of weights; the card, NAME.md, is written from them.
 """
 
 from __future__ import annotations

@@ -70,8 +70,9 @@ def write_card(folder: Path) -> None:
         f'`sk.from_pretrained("{facts["name"]}")`.'
     )
     trained = (
-        f"{training['minutes']:g} minutes of one core ({training['steps']:,} steps of AdamW, rate {training['rate']:g}, "
-        f"cosine, average of the weights, seed {training['seed']}) on {training['samples']:,} samples, reflected and "
+        f"{training['minutes']:g} minutes of one core ({training['steps']:,} steps of AdamW, rate "
+        f"{training['rate']:g}, cosine, average of the weights, "
+        f"seed {training['seed']}) on {training['samples']:,} samples, reflected and "
         f"turned at random. Settings: {given}; all others are the defaults. Made by "
         f"`python tools/make_pretrained.py {facts['name']}`."
     )
@@ -100,8 +101,9 @@ def scores(facts: dict[str, Any]) -> list[str]:
             lines.append(f"- {cells} cells along an axis, {found['states']} samples: {told}")
         return lines
     about = (
-        "Rollouts over 50 frames (1 s) from fresh multi-drop states, half of them in motion. Relative L2 error of the "
-        "depth, mean over frames and states; then of all fields at unit scale; then of the depth in the last frame. "
+        "Rollouts over 50 frames (1 s) from fresh multi-drop states, half of them in motion. Relative L2 error of "
+        "the depth, mean over frames and states; then of all fields at unit scale; then of the depth in the last "
+        "frame. "
         "All models were trained for the same time on the same data."
     )
     lines = [

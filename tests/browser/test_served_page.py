@@ -142,7 +142,8 @@ def test_runs_are_compared_and_looked_into(served, open_page):
     assert "spectrakan" in words
     assert "fno" in words
     page.evaluate(
-        "document.getElementById('runs-time').value = 1; document.getElementById('runs-time').dispatchEvent(new Event('input'))"
+    page.focus("#runs-time")
+    page.keyboard.press("ArrowRight")
     )
     until(page, "location.hash.includes('frame=1')")
     page.click("#runs-kan summary")

@@ -42,7 +42,10 @@ def test_twenty_steps_agree_with_pytorch(static_page, open_page, cells: int):
 def test_rock_and_gas_agree_with_ours(static_page, open_page):
     page = open_page(static_page)
     page.click("#pool-play")
-    ask = "async ([name, cells, values]) => Array.from((await (await import('./backend.js')).compare(name, cells, Float32Array.from(values))).numbers)"
+    ask = """async ([name, cells, values]) => {
+      const backend = await import("./backend.js");
+      return Array.from((await backend.compare(name, cells, Float32Array.from(values))).numbers);
+    }"""
     rock = torch.where(torch.rand(32, 32, generator=torch.Generator().manual_seed(3)) > 0.5, 1.0, 0.1)
     numbers = np.array(page.evaluate(ask, ["darcy2d-small", 32, rock.flatten().tolist()])).reshape(2, 32, 32)
     expected = solve_darcy(rock[None, ..., None].double(), (0.0,), DarcyParameters())[0, 0, ..., 0].numpy()

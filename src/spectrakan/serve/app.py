@@ -166,6 +166,24 @@ def build_app(runs: Sequence[GivenRun] = (), host: str = "127.0.0.1", *, warm: b
     )
 
 
+def server_config(app: Starlette, host: str, port: int) -> Any:
+    """Uvicorn's settings: quiet, and with bounds on headers and connections."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http="h11",
+        ws="none",
+        log_level="warning",
+        server_header=False,
+        limit_concurrency=256,
+        timeout_keep_alive=5,
+        h11_max_incomplete_event_size=16384,
+    )
+
+
 def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str], None]) -> None:
     """Answer requests until the process is stopped; `started` is called with the page's address."""
     import torch
@@ -182,17 +200,7 @@ def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str
                 name = f"[{host}]" if ":" in host else host
                 started(f"http://{name}:{bound}/")
 
-    config = uvicorn.Config(
-        build_app(runs, host, warm=True),
-        host=host,
-        port=port,
-        log_level="warning",
-        server_header=False,
-        limit_concurrency=256,
-        timeout_keep_alive=5,
-        h11_max_incomplete_event_size=16384,
-    )
-    Told(config).run()
+    Told(server_config(build_app(runs, host, warm=True), host, port)).run()
 
 
 def _version() -> str:

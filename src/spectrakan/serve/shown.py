@@ -102,7 +102,7 @@ class GivenRun:
     def inside(self) -> dict[str, Any]:
         """The curves of the token's KAN on the run's samples, and the gates of the trunk."""
         gates = {
-            key: [round(float(gate), 4) for gate in value.flatten()]
+            key: [round(float(gate), 4) for gate in value.detach().flatten()]
             for key, value in self.model.named_parameters()
             if key.endswith(".gate")
         }

@@ -11,7 +11,7 @@ import torch
 import uvicorn
 
 import spectrakan as sk
-from spectrakan.serve.app import build_app
+from spectrakan.serve.app import build_app, server_config
 from spectrakan.serve.shown import GivenRun
 
 
@@ -33,9 +33,7 @@ def small_run(name: str = "waves") -> GivenRun:
 
 @pytest.fixture(scope="session")
 def address():
-    config = uvicorn.Config(
-        build_app([small_run()], warm=True), host="127.0.0.1", port=0, log_level="critical", limit_concurrency=256
-    )
+    config = server_config(build_app([small_run()], warm=True), "127.0.0.1", 0)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
