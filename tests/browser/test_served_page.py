@@ -43,9 +43,8 @@ def test_a_tap_changes_the_field_within_a_tenth_of_a_second(served, open_page):
     begun, start = page.evaluate(f"{POOL}.step"), time.monotonic()
     page.wait_for_timeout(3000)
     rate = (page.evaluate(f"{POOL}.step") - begun) / (time.monotonic() - start)
-    print(
-        f"latencies {latencies} ms, {rate:.1f} states a second, {page.evaluate('document.body.dataset.frames')} frames"
-    )
+    frames = page.evaluate("document.body.dataset.frames")
+    print(f"latencies {latencies} ms, {rate:.1f} states a second, {frames} frames drawn a second")
     assert "away from the solver" in page.inner_text("#pool-words")
     assert "ms a step" in page.inner_text("#pool-model-time")
 
@@ -141,10 +140,8 @@ def test_runs_are_compared_and_looked_into(served, open_page):
     words = page.inner_text("#runs-words")
     assert "spectrakan" in words
     assert "fno" in words
-    page.evaluate(
     page.focus("#runs-time")
     page.keyboard.press("ArrowRight")
-    )
     until(page, "location.hash.includes('frame=1')")
     page.click("#runs-kan summary")
     until(page, "document.querySelectorAll('.curves canvas').length > 10")
