@@ -70,7 +70,7 @@ def write_card(folder: Path) -> None:
         f'`sk.from_pretrained("{facts["name"]}")`.'
     )
     trained = (
-        f"{training['minutes']:g} minutes of one core ({training['steps']:,} steps of AdamW, rate "
+        f"{training['minutes']:g} minutes of one core (AdamW, rate "
         f"{training['rate']:g}, cosine, average of the weights, "
         f"seed {training['seed']}) on {training['samples']:,} samples, reflected and "
         f"turned at random. Settings: {given}; all others are the defaults. Made by "
@@ -141,4 +141,4 @@ def certificate(found: dict[str, Any]) -> str:
         for key, value in found.items()
         if isinstance(value, float | int) and not isinstance(value, bool)
     ]
-    return f"Around 8 training inputs (`sk.certify`): {', '.join(parts)}."
+    return f"Around 2 training inputs (`sk.certify`): {', '.join(parts)}."

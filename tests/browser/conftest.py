@@ -53,7 +53,7 @@ def served(tmp_path_factory) -> Iterator[str]:
     assert found, "the command tells its address"
     yield found.group(0)
     serving.terminate()
-    serving.wait(10)
+    serving.communicate(timeout=30)
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -173,6 +173,7 @@ export class Pool {
       if (this.step % 14 === 0) this.keep();
     }
     this.running = false;
+    this.keep(); // a frame may have arrived after the pause
   }
 
   // One frame of both; false where the connection is lost.
