@@ -265,7 +265,7 @@ export class Pool {
     const span = Math.max(PACE, this.rates.length ? this.rates[this.rates.length - 1] : PACE);
     const share = this.jump ? 1 : (now - this.arrived) / span;
     const resting = share > 1.2 && !this.dirty && !this.moved;
-    if (resting || (this.surfaces.model.soft && now - (this.drew ?? 0) < 27)) return;
+    if (resting || (this.surfaces.model.soft && now - (this.drew ?? 0) < 20)) return;
     this.moved = false;
     this.gaps = 0.9 * (this.gaps ?? 16) + 0.1 * (now - (this.drew ?? now));
     this.drew = now;
@@ -277,7 +277,7 @@ export class Pool {
     }
     for (const surface of Object.values(this.surfaces)) surface.draw(share, this.page.theme);
     this.page.drew();
-    if (this.dirty && now - (this.said ?? 0) > 160) {
+    if (this.dirty && now - (this.said ?? 0) > (this.surfaces.model.soft ? 400 : 160)) {
       this.said = now;
       this.dirty = false;
       this.say();

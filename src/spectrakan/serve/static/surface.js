@@ -1,7 +1,15 @@
 // A shaded water surface in WebGL: a fixed mesh whose heights move from one state to the next between frames.
 // Vertex data: height and slope of the earlier and of the later state, and the attention at both.
 
-const MESH = 128;
+// Whether WebGL runs on the processor here, which then draws fewer triangles and pixels.
+const SOFT = (() => {
+  const gl = document.createElement("canvas").getContext("webgl");
+  const known = gl?.getExtension("WEBGL_debug_renderer_info");
+  const name = gl && known ? gl.getParameter(known.UNMASKED_RENDERER_WEBGL) : "";
+  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software/i.test(name);
+})();
+const MESH = SOFT ? 64 : 128;
 const LIFT = 0.3;
 const SCALE = 0.12;
 
@@ -78,7 +86,7 @@ export const drawn = (depth) => LIFT + 0.9 * SCALE * Math.asinh((depth - 1) / SC
 export class Surface {
   constructor(canvas) {
     this.canvas = canvas;
-    this.soft = drawnBySoftware();
+    this.soft = SOFT;
     this.gl = canvas.getContext("webgl", { antialias: !this.soft, alpha: true });
     this.detail = this.soft ? 0.6 : 1; // pixels drawn per pixel of the screen, less on slow machines
     this.cursor = [0.5, 0.5, 0];
@@ -220,17 +228,6 @@ export class Surface {
     const px = view.eye[0] + along * ray[0] + 0.5, py = view.eye[1] + along * ray[1] + 0.5;
     return along > 0 && px >= 0 && px <= 1 && py >= 0 && py <= 1 ? [px, py] : null;
   }
-}
-
-// Whether WebGL runs on the processor here, which then draws fewer pixels.
-let software = null;
-function drawnBySoftware() {
-  if (software !== null) return software;
-  const gl = document.createElement("canvas").getContext("webgl");
-  const known = gl?.getExtension("WEBGL_debug_renderer_info");
-  software = Boolean(gl && known && /swiftshader|llvmpipe|software/i.test(gl.getParameter(known.UNMASKED_RENDERER_WEBGL)));
-  gl?.getExtension("WEBGL_lose_context")?.loseContext();
-  return software;
 }
 
 // Cells to the vertices between and around them.
