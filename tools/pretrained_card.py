@@ -114,7 +114,7 @@ def scores(facts: dict[str, Any]) -> list[str]:
     ]
     models = {"spectrakan": facts, **facts["baselines"]}
     for name, entry in models.items():
-        for cells, found in entry["scores"].items():
+        for cells, found in sorted(entry["scores"].items(), key=lambda item: int(item[0])):
             numbers = [found[key] for key in ("relative_l2", "relative_l2_all_fields", "relative_l2_last_frame")]
             row = [
                 name,
@@ -135,10 +135,11 @@ def scores(facts: dict[str, Any]) -> list[str]:
 
 
 def certificate(found: dict[str, Any]) -> str:
-    """The main bounds in a sentence."""
-    parts = [
-        f"{key.replace('_', ' ')} {value:.4g}"
-        for key, value in found.items()
-        if isinstance(value, float | int) and not isinstance(value, bool)
-    ]
-    return f"Around 2 training inputs (`sk.certify`): {', '.join(parts)}."
+    """The bounds in a sentence."""
+    cells = " x ".join(map(str, found["cells"]))
+    return (
+        f"Around a training input on {cells} cells, in a sup-norm ball of radius {found['radius']:g} in normalised units "
+        f"(`sk.certify`): the token's KAN changes by at most {found['kan']:.4g} times the change of its input "
+        f"({found['status'].get('kan', 'estimated')}), the modulation by at most {found['modulation']:.4g} times "
+        f"({found['status'].get('modulation', 'estimated')}); attacks reach {found['modulation_attacked']:.4g}."
+    )

@@ -86,7 +86,8 @@ def kept(folder: Path, make: Callable[[], Frames]) -> Frames:
         draft = path.with_suffix(f".{os.getpid()}")
         save_file({str(cells): frames.contiguous() for cells, frames in make().items()}, draft)
         draft.rename(path)
-    return {int(cells): frames for cells, frames in load_file(path).items()}
+    found = load_file(path)
+    return {int(cells): found[cells] for cells in sorted(found, key=int)}
 
 
 def water_data(pools: int, seed: int, segments: int = 5, fine: int = 8) -> Frames:

@@ -52,7 +52,8 @@ def pretrained_rows() -> list[list[str]]:
     rows = [["name", "task", "parameters", "megabytes", "error on fresh samples", "card"]]
     for name in shipped():
         facts, weights = read_json(PRETRAINED / f"{name}.json"), PRETRAINED / name / "weights.safetensors"
-        cells, scores = next(iter(facts["scores"].items()))
+        cells = min(facts["scores"], key=int)
+        scores = facts["scores"][cells]
         error = next(f"{key} {value:.2%}" for key, value in scores.items() if isinstance(value, float))
         size = f"{weights.stat().st_size / 1e6:.2f}"
         told = f"{error.replace('_', ' ')} ({scores['states']} states, {cells} cells)"
