@@ -13,7 +13,6 @@ Scores go to NAME.json beside the folder of weights; the card, NAME.md, is writt
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
