@@ -9,7 +9,7 @@ import torch
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import build_model
-from spectrakan.theory.spectra import axis_shares, gate_spectra, used_spectra
+from experiments.gate_spectra import axis_shares, gate_spectra, used_spectra
 
 SMALL = {
     "width": 4,
