@@ -180,9 +180,7 @@ def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order, cells: 
     return torch.where(known, least - slack, -torch.inf), torch.where(known, most + slack, torch.inf)
 
 
-def _on_piece(
-    pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order: Order, cells: int
-) -> Range:
+def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order: Order, cells: int) -> Range:
     x = _cell_ends(start, end, cells)
     left = pieces.breaks[:, number, None, None]
     width = pieces.breaks[:, number + 1, None, None] - left
