@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from small_models import SMALL
 
 import spectrakan as sk
 from spectrakan.errors import ShapeError
-from spectrakan.models import MODELS, VARIANTS
+from spectrakan.models import MODELS
 from spectrakan.models.catalog import CAPABILITIES
 
 SENSORS = {
-    "deeponet": {"sensors": 3, "activation": "gelu"},
     "deepokan": {"sensors": 3},
     "cvit": {"cells": 3, "patch": 1},
 }
@@ -35,8 +35,7 @@ def built(name: str, dims: int, boundary: str, **choices) -> torch.nn.Module:
         boundary=(boundary,) * dims,
         steady=name != "persistence",
     )
-    variant = "small" if "small" in VARIANTS.get(name, {}) else "default"
-    model = sk.build_model(name, facts, variant=variant, **choices).double().eval()
+    model = sk.build_model(name, facts, **{**SMALL.get(name, {}), **choices}).double().eval()
     coarse = waves(ODD[dims][0]) if dims in ODD else waves((5,) * dims)
     model.fit_windows(
         [sk.Window(coarse * size, coarse.roll(shift, 2)) for size, shift in ((1.0, 1), (-0.6, 2))], units=False

@@ -12,7 +12,6 @@ from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.cvit import CViT, CViTConfig
 from spectrakan.models.deepokan import DeepOKAN, DeepOKANConfig
-from spectrakan.models.deeponet import DeepONet, DeepONetConfig
 from spectrakan.models.ffno import FFNO, FFNOConfig
 from spectrakan.models.fno import FNO, FNOConfig
 from spectrakan.models.lno import LNO, LNOConfig
@@ -37,7 +36,6 @@ MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
     "local_fno": (LocalFNO, LocalFNOConfig),
     "deepokan": (DeepOKAN, DeepOKANConfig),
     "cvit": (CViT, CViTConfig),
-    "deeponet": (DeepONet, DeepONetConfig),
     "persistence": (Persistence, PersistenceConfig),
     "climatology": (Climatology, ClimatologyConfig),
     "ridge": (Ridge, RidgeConfig),
@@ -48,31 +46,16 @@ _PAPER: dict[str, Any] = {
     "num_modes": 12, "coarse_num_layers": 4, "coarse_mixing": "axial", "block": "plain", "squeeze_excite": "plain",
     "basis": "fourier", "coordinates": "all", "extension": "zero", "predict": "direct", "noise_level": 0.0,
 }  # fmt: skip
-_SMALL_CVIT: dict[str, Any] = {
-    "width": 64, "num_layers": 2, "num_heads": 4, "decoder_width": 64, "decoder_heads": 4, "patch": 8, "cells": 64,
-    "latent_cells": 16, "latent_width": 32, "sharpness": 400.0,
-}  # fmt: skip
 _DARCY_TRANSOLVER: dict[str, Any] = {
     "width": 128, "num_layers": 8, "num_slices": 64, "projection": "convolution", "positions": "distances"
 }  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "spectrakan": {"paper": _PAPER},
     "amfno": {"paper": _PAPER},
-    "unet": {"small": {"width": 12}},
-    "fno": {"small": {"width": 16, "num_modes": 8}},
-    "ffno": {"small": {"width": 32, "num_modes": 12, "num_layers": 4, "mlp_ratio": 2, "gain": 1.0}},
-    "lno": {"small": {"width": 8, "num_modes": 4}},
-    "transolver": {
-        "darcy": _DARCY_TRANSOLVER,
-        "small": {"width": 32, "num_layers": 2, "num_heads": 4, "num_slices": 8},
-    },
-    "local_fno": {"small": {"width": 16, "num_modes": 8}},
-    "deepokan": {"small": {"num_centres": 8}},
-    "cvit": {"small": _SMALL_CVIT},
-    "deeponet": {"small": {"width": 64, "num_features": 64}},
+    "transolver": {"darcy": _DARCY_TRANSOLVER},
 }
 """Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter, `darcy` the
-published size for that task, `small` a size for work on a CPU."""
+published size for that task."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +93,6 @@ CAPABILITIES: dict[str, Capabilities] = {
     "local_fno": Capabilities(1, "low modes, and kernels in physical units"),
     "deepokan": Capabilities(2, "fixed sensors"),
     "cvit": Capabilities(2, "patches of a fixed lattice"),
-    "deeponet": Capabilities(2, "fixed sensors"),
     "persistence": Capabilities(2, "the last frame"),
     "climatology": Capabilities(2, "nothing"),
     "ridge": Capabilities(2, "low modes of all axes jointly"),

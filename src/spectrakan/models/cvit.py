@@ -9,7 +9,7 @@ u_next(x) = W (y + gelu(W_1 y + b_1)) + b,     y = LN(decoder(x))
 Wang, Seidman, Sankaran, Wang, Pappas, Perdikaris, CViT: Continuous Vision Transformer for Operator Learning, ICLR
 2025.
 The output is defined at any coordinates. The encoder reads the field on a lattice of its own of `cells` along each
-axis (`nn/branch_trunk`: means where the field is finer, lines between its centres where it is coarser), so fields of
+axis (`nn/embedding`: means where the field is finer, lines between its centres where it is coarser), so fields of
 any size are resampled, never padded, and a patch always means the same.
 Different from the reference code: the Gaussian weights are a softmax (there a ratio that becomes 0/0 in float32
 where the lattice is coarse); the latents start smooth (there as noise); a single frame is not aggregated over
@@ -32,8 +32,7 @@ from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.branch_trunk import read_sensors
-from spectrakan.nn.embedding import with_params_last
+from spectrakan.nn.embedding import read_sensors, with_params_last
 from spectrakan.nn.vision_transformer import AttentionBlock, LatentGrid, Patches
 from spectrakan.numerics.radial import sincos_positions
 

@@ -6,7 +6,7 @@ Abueidda, Pantidis, Mobasher, DeepOKAN: Deep operator network based on Kolmogoro
 problems, arXiv 2405.19143, 2024. Defaults are those of its first example; the number of sensors, where a field is the
 input, is ours. Different from the published code:
 - several fields share the trunk and split the branch, there one scalar field is the output;
-- the branch reads the history at a lattice of fixed sensors (`nn/branch_trunk`), so any grid works; there a gridded
+- the branch reads the history at a lattice of fixed sensors (`read_sensors`), so any grid works; there a gridded
   input is flattened, which ties it to one resolution;
 - the sum over the K features is divided by sqrt(K), and weights start so that each layer's output has unit variance:
   outputs and gradients start at unit scale whatever the sizes;
@@ -16,6 +16,7 @@ input, is ours. Different from the published code:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
@@ -25,15 +26,15 @@ from torch import Tensor
 
 from spectrakan.config import Count, settings
 from spectrakan.fields import OperatorSignature, Window
-from spectrakan.models.deeponet import BranchTrunkOperator
+from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.branch_trunk import sensed
+from spectrakan.nn.embedding import cell_coordinates, read_sensors
 from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.radial_kan import RadialKAN
 
 SENSORS: dict[int, int] = {1: 64, 2: 16, 3: 8}
-"""Sensors along each axis by number of axes; each feeds `num_centres` bumps, so they are fewer than DeepONet's."""
+"""Sensors along each axis by number of axes; each feeds `num_centres` bumps."""
 UNIT_SCALE_SPAN = (-3.0, 3.0)
 """Range of the branch's inputs before it is fitted."""
 
@@ -52,35 +53,50 @@ class DeepOKANConfig:
     """Basis functions of the trunk, and coefficients of each output field (HD)."""
     num_centres: Annotated[int, Field(ge=2)] = 30
     """Gaussian bumps of each edge function."""
-    fixed_centres: bool = False
-    """Whether the centres stay where they start."""
 
 
-class DeepOKAN(BranchTrunkOperator):
+class DeepOKAN(Operator):
     """Branch times trunk; see the file's equation."""
 
     name = "deepokan"
     config: DeepOKANConfig
-    branch: RadialKAN
 
     def __init__(self, signature: OperatorSignature, config: DeepOKANConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
-        sensors = SENSORS[signature.space_dims] if config.sensors == "auto" else config.sensors
-        branch, trunk = self.layer_widths(sensors, [config.width] * config.num_layers, config.num_features)
-        count, fixed = config.num_centres, config.fixed_centres
-        self.branch = RadialKAN(branch, count, span=UNIT_SCALE_SPAN, fixed=fixed)
-        self.trunk = RadialKAN(trunk, count, fixed=fixed)
+        dims, hidden, features = signature.space_dims, [config.width] * config.num_layers, config.num_features
+        self.counts = (SENSORS[dims] if config.sensors == "auto" else config.sensors,) * dims
+        self.periodic = tuple(kind == "periodic" for kind in self.boundary)
+        read = signature.history * signature.in_channels * math.prod(self.counts) + signature.num_params
+        branch = [read, *hidden, self.network_out_channels * features]
+        self.branch = RadialKAN(branch, config.num_centres, span=UNIT_SCALE_SPAN)
+        self.trunk = RadialKAN([dims + sum(self.periodic), *hidden, features], config.num_centres)
 
     @force_fp32
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """The product of both networks, in full precision."""
-        return super()._forward(history, params, axes)
+        """Coefficients of each sample times the basis on this grid, in full precision."""
+        basis = self.trunk(trunk_coordinates(axes, self.periodic, history))
+        coefficients = self.branch(self._sensed(history, params, axes)).unflatten(1, (-1, basis.shape[1]))
+        output: Tensor = (coefficients @ basis.T).transpose(1, 2) * basis.shape[1] ** -0.5
+        return output.unflatten(1, history.shape[2:-1])
+
+    def _sensed(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """The history at the sensors, flattened, and the parameters behind it, `(batch, inputs)`."""
+        values = read_sensors(history, axes, self.counts).flatten(1)
+        return values if params is None else torch.cat([values, params], dim=1)
 
     def _fit_network(self, windows: Iterable[Window]) -> None:
         """The range of the branch's inputs."""
         extremes = []
         for window in windows:
             history, params = self.network_inputs(window.inputs, window.params)
-            read = sensed(history, params, self.axes(history, window.grid), self.counts)
-            extremes += [read.min(), read.max()]
+            extremes += self._sensed(history, params, self.axes(history, window.grid)).aminmax()
         self.branch.fit_span(torch.stack(extremes))
+
+
+def trunk_coordinates(axes: Sequence[Axis], periodic: Sequence[bool], like: Tensor) -> Tensor:
+    """2x - 1, or cosine and sine of 2 pi x where the axis is periodic: all in [-1, 1], `(cells, coordinates)`."""
+    columns: list[Tensor] = []
+    for x, wraps in zip(cell_coordinates(axes, like).unbind(1), periodic, strict=True):
+        angle = 2 * math.pi * x
+        columns += [angle.cos(), angle.sin()] if wraps else [2 * x - 1]
+    return torch.stack(columns, dim=1)

@@ -19,25 +19,17 @@ from spectrakan.numerics.radial import radial_basis
 
 
 class RadialKANLayer(nn.Module):
-    """One layer of edge functions; see the file's equation. `centres` learn unless `fixed`; h stays."""
+    """One layer of edge functions; see the file's equation. The centres learn; h stays."""
 
     bump_width: Tensor
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        num_centres: int,
-        *,
-        span: tuple[float, float] = (-1.0, 1.0),
-        fixed: bool = False,
-    ) -> None:
+    def __init__(self, in_features: int, out_features: int, num_centres: int) -> None:
         super().__init__()
         if num_centres < 2:
             raise ConfigError(f"a radial layer needs at least 2 centres, got {num_centres}")
-        self.centres = nn.Parameter(torch.zeros(num_centres), requires_grad=not fixed)
+        self.centres = nn.Parameter(torch.zeros(num_centres))
         self.register_buffer("bump_width", torch.ones(()))
-        self.spread(*span)
+        self.spread(-1.0, 1.0)
         # About 1.25 neighbouring bumps differ from zero at a time, in mean square: the output starts at unit scale.
         self.weight = nn.Parameter(
             torch.randn(out_features, in_features * num_centres) * (1.25 * in_features) ** -0.5
@@ -58,20 +50,11 @@ class RadialKANLayer(nn.Module):
 class RadialKAN(nn.Module):
     """Layers of the given widths with tanh between them; the first one's centres lie on `span`."""
 
-    def __init__(
-        self,
-        widths: Sequence[int],
-        num_centres: int,
-        *,
-        span: tuple[float, float] = (-1.0, 1.0),
-        fixed: bool = False,
-    ) -> None:
+    def __init__(self, widths: Sequence[int], num_centres: int, *, span: tuple[float, float] = (-1.0, 1.0)) -> None:
         super().__init__()
-        spans = [span] + [(-1.0, 1.0)] * (len(widths) - 2)
-        self.layers = nn.ModuleList(
-            RadialKANLayer(inputs, outputs, num_centres, span=covered, fixed=fixed)
-            for (inputs, outputs), covered in zip(pairwise(widths), spans, strict=True)
-        )
+        layers = [RadialKANLayer(inputs, outputs, num_centres) for inputs, outputs in pairwise(widths)]
+        layers[0].spread(*span)
+        self.layers = nn.ModuleList(layers)
 
     @force_fp32
     def forward(self, x: Tensor) -> Tensor:
