@@ -76,8 +76,9 @@ class DeepOKAN(Operator):
         """Coefficients of each sample times the basis on this grid, in full precision."""
         basis = self.trunk(trunk_coordinates(axes, self.periodic, history))
         coefficients = self.branch(self._sensed(history, params, axes)).unflatten(1, (-1, basis.shape[1]))
-        output: Tensor = (coefficients @ basis.T).transpose(1, 2) * basis.shape[1] ** -0.5
-        return output.unflatten(1, history.shape[2:-1])
+        rows = (coefficients @ basis.T).transpose(1, 2) * basis.shape[1] ** -0.5
+        output: Tensor = rows.unflatten(1, history.shape[2:-1])
+        return output
 
     def _sensed(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The history at the sensors, flattened, and the parameters behind it, `(batch, inputs)`."""
@@ -86,7 +87,7 @@ class DeepOKAN(Operator):
 
     def _fit_network(self, windows: Iterable[Window]) -> None:
         """The range of the branch's inputs."""
-        extremes = []
+        extremes: list[Tensor] = []
         for window in windows:
             history, params = self.network_inputs(window.inputs, window.params)
             extremes += self._sensed(history, params, self.axes(history, window.grid)).aminmax()

@@ -29,6 +29,7 @@ from spectrakan.nn.embedding import channels_first, channels_last, with_coordina
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import PointwiseLinear
 from spectrakan.nn.readout import Readout
+from spectrakan.numerics.fourier import Basis
 
 
 @settings
@@ -84,8 +85,9 @@ class FNO(LiftedOperator):
     def __init__(self, signature: OperatorSignature, config: FNOConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
         self.add_lift_and_readout(config.width, config.readout_width)
+        bases: list[Basis] = ["fourier"] * signature.space_dims
         self.layers = nn.ModuleList(
-            FourierLayer(config.width, config.num_modes, signature.space_dims) for _ in range(config.num_layers)
+            FourierLayer(config.width, config.num_modes, bases) for _ in range(config.num_layers)
         )
 
     def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:

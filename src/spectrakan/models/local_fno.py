@@ -68,7 +68,7 @@ class LocalFourierLayer(nn.Module):
     def __init__(self, space_dims: int, config: LocalFNOConfig) -> None:
         super().__init__()
         width = config.width
-        self.fourier = FourierLayer(width, config.num_modes, space_dims)
+        self.fourier = FourierLayer(width, config.num_modes, ["fourier"] * space_dims)
         # The derivative of the highest wave that the Fourier branch keeps comes out at its own size.
         length = 1 / (2 * math.pi * config.num_modes)
         self.differential = DifferentialKernel(width, space_dims, length) if config.differential else None

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn.execution import force_fp32
-from spectrakan.nn.splines import Knots, extended_basis, fit_knots, split_knots
+from spectrakan.nn.splines import Knots, extended_basis, fit_knots
 from spectrakan.numerics import bspline
 from spectrakan.numerics.float64 import to_float64
 
@@ -108,34 +108,6 @@ class KANLayer(nn.Module):
         basis = to_float64(self.basis(x.to(self.coefficients)))
         self.coefficients.copy_(_least_squares(basis, before))
 
-    @torch.no_grad()
-    def refine(self, num_intervals: int) -> None:
-        """Take more intervals without changing the function: old knots stay, new ones split the widest gaps.
-
-        Splines on a set of knots are splines on any larger set, so collocation at as many points as there are
-        basis functions finds the same function.
-        """
-        old, order = to_float64(self.knots()), self.spline_order
-        fine = split_knots(old, num_intervals, order)
-        knots = Knots(fine.to(self.coefficients))
-        knots.reset(fine, exact=True)
-        new = to_float64(knots())  # as the layer will compute them, in its own precision
-        points = bspline.greville_points(new, order)
-        values = torch.einsum(
-            "oir,irn->oin", to_float64(self.coefficients), bspline.evaluate_basis(points, old, order)
-        )
-        collocation = bspline.evaluate_basis(points, new, order).transpose(1, 2)
-        solved = torch.linalg.solve(collocation, values.permute(1, 2, 0)).permute(2, 0, 1)
-        self.knots = knots
-        self.coefficients = nn.Parameter(solved.to(self.coefficients))
-
-    @torch.no_grad()
-    def lipschitz_bounds(self) -> Tensor:
-        """Lemma 3.1 for every edge: |w_b| L_b + |w_s| (2 / h_min) ||c||_1, `(out, in)`."""
-        spacing: Tensor = self.knots().diff(dim=1).min(dim=1).values
-        spline = self.spline_weight.abs() * self.coefficients.abs().sum(-1) * 2 / spacing
-        return self.base_weight.abs() * SILU_LIPSCHITZ + spline
-
     def _spline_values(self, x: Tensor) -> Tensor:
         basis = to_float64(self.basis(x.to(self.coefficients)))
         values: Tensor = torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
@@ -177,11 +149,6 @@ class KAN(nn.Module):
         for layer in self._layers():
             layer.fit_grid(samples, uniform_share=uniform_share)
             samples = layer(samples)
-
-    def refine(self, num_intervals: int) -> None:
-        """Take more intervals in every layer; the function stays the same."""
-        for layer in self._layers():
-            layer.refine(num_intervals)
 
     def _layers(self) -> list[KANLayer]:
         return [layer for layer in self.layers if isinstance(layer, KANLayer)]

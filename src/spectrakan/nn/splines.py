@@ -50,11 +50,8 @@ class Knots(nn.Module):
         return torch.cat([first, first + spacing.cumsum(1)], dim=1)
 
     @torch.no_grad()
-    def reset(self, start: Tensor, *, exact: bool = False) -> None:
-        """Start again from given knots, `(inputs, knots)`; spacings below the floor are widened to it.
-
-        With `exact` the floor is lowered below the least spacing instead, so that the knots are the given ones.
-        """
+    def reset(self, start: Tensor) -> None:
+        """Start again from given knots, `(inputs, knots)`; spacings below the floor are widened to it."""
         if start.is_meta:
             return
         spacing = to_float64(start).diff(dim=1)
@@ -62,8 +59,6 @@ class Knots(nn.Module):
             raise ConfigError("knots must not decrease")
         size = torch.maximum(to_float64(start).abs().amax(1, keepdim=True), spacing.sum(1, keepdim=True))
         floor = torch.maximum(FLOOR * spacing.mean(1, keepdim=True), 64 * torch.finfo(self.gap.dtype).eps * size)
-        if exact:
-            floor = torch.minimum(floor, 0.9 / 1.001 * spacing.amin(1, keepdim=True))
         self.origin.copy_(start[:, :1])
         self.min_spacing.copy_(floor)
         self.gap.copy_((spacing - 1.001 * floor).clamp_min(0.1 * floor))
@@ -85,26 +80,6 @@ def fit_knots(samples: Tensor, num_intervals: int, order: int, uniform_share: fl
     step = (high - low) / num_intervals
     outside = torch.arange(1, order + 1, dtype=samples.dtype, device=samples.device)
     return torch.cat([inner[:, :1] - outside.flip(0) * step, inner, inner[:, -1:] + outside * step], dim=1)
-
-
-def split_knots(knots: Tensor, num_intervals: int, order: int) -> Tensor:
-    """More knots that contain the old ones: the widest inner gaps are cut into equal parts, `(inputs, more)`."""
-    old_intervals = knots.shape[1] - 2 * order - 1
-    if num_intervals < old_intervals:
-        raise ConfigError(f"refining goes to at least the present {old_intervals} intervals, got {num_intervals}")
-    return torch.stack([_split_row(row, num_intervals, order) for row in knots])
-
-
-def _split_row(knots: Tensor, num_intervals: int, order: int) -> Tensor:
-    inner = knots[order : knots.numel() - order]
-    gaps = inner.diff()
-    parts = torch.ones_like(gaps)
-    for _ in range(num_intervals - gaps.numel()):
-        parts[(gaps / parts).argmax()] += 1
-    pieces = [
-        inner[j] + gaps[j] * torch.arange(int(parts[j]), dtype=knots.dtype) / parts[j] for j in range(gaps.numel())
-    ]
-    return torch.cat([knots[:order], *pieces, inner[-1:], knots[knots.numel() - order :]])
 
 
 def extended_basis(

@@ -97,7 +97,7 @@ def test_synthesis_inverts_analysis_on_resolved_modes(basis, cells):
 
 def test_signed_matrices_are_the_complex_transform(generator):
     axis = uniform_axis(10, True)
-    into, out = signed_matrices("fourier", 4, axis.centres, axis.widths)
+    into, out = signed_matrices("fourier", 4, 3, axis.centres, axis.widths)
     field = torch.randn(10, 2, dtype=torch.float64, generator=generator)
     numbers = torch.view_as_complex(field)
     order = torch.cat([frequencies("fourier", 4), -frequencies("fourier", 4)[1:].flip(0)])
