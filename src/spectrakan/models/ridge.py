@@ -5,7 +5,8 @@ a = sum_b W_ab c_b(history) + d_a,     u_next(x) = b(x) + s sum_a a e_a(x)
 c are coefficients of the last `num_frames` frames, and the parameters; e are products of one function an axis:
 Fourier on periodic axes, cosine on the others, low modes of all axes jointly. W minimises the squared error of
 the training set plus penalty |W|^2 (Hoerl, Kennard 1970), the penalty chosen by leaving out runs of neighbouring
-samples (`numerics/ridge`). Modes mean the same at every resolution. b is the last frame where increments are
+samples: neighbours in time are correlated, so that leaving out single ones would favour fits that only interpolate
+in time. Modes mean the same at every resolution. b is the last frame where increments are
 predicted, else the mean training field (`models/stages`), whose fine detail (mountains) exceeds low modes.
 There is nothing to train: W and d are buffers that `fit_windows` fits, and the model has no parameters.
 """
@@ -13,6 +14,7 @@ There is nothing to train: W and d are buffers that `fit_windows` fits, and the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Annotated, Literal
 
 import torch
@@ -25,14 +27,16 @@ from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages, prediction_of
 from spectrakan.models.trivial import fixed
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
+from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis
 from spectrakan.numerics.resample import along_axis
-from spectrakan.numerics.ridge import RegressionSums, best_penalty, ridge_weights
 
 PENALTIES = tuple(10.0**power for power in range(-9, 2))
 """Candidates, times the mean square of the features summed over samples."""
 BLOCKS = 5
 """Runs of neighbouring samples that are left out in turn to choose the penalty."""
+Moments = tuple[Tensor, Tensor, Tensor]
+"""Sums over samples of Z^T Z, Z^T Y and |Y|², with Z = [X, 1] features and a one behind them."""
 
 
 @settings
@@ -86,28 +90,26 @@ class Ridge(Operator):
     def _fit_network(self, windows: Iterable[Window]) -> None:
         """W and d: one pass for the second moments, in float64, and the closed form."""
         blocks = self._blocks(windows, sum(1 for _ in windows))
-        total = blocks[0]
-        for block in blocks[1:]:
-            total = total.plus(block)
-        centre, middle = total.means()
-        gram, cross, _ = total.about(centre, middle)
-        unit = max(float(gram.diagonal().mean()), torch.finfo(torch.float32).tiny)
+        total = reduce(_sum, blocks)
+        gram = total[0]
+        unit = float((gram.diagonal() - gram[-1].square() / gram[-1, -1])[:-1].mean())
+        unit = max(unit, torch.finfo(torch.float32).tiny)
         if not isinstance(self.config.penalty, str):
             penalty = unit * self.config.penalty
         elif len(blocks) == 1:
             penalty = unit  # one sample: nothing can be left out, so its mean is the prediction
         else:
             penalty = best_penalty(blocks, [unit * candidate for candidate in PENALTIES])
-        solved = ridge_weights(gram, cross, penalty)
-        self.weights.copy_(solved)
-        self.intercept.copy_(middle - centre @ solved)
+        solved = ridge_weights(total, penalty)
+        self.weights.copy_(solved[:-1])
+        self.intercept.copy_(solved[-1])
 
-    def _blocks(self, windows: Iterable[Window], count: int) -> list[RegressionSums]:
+    def _blocks(self, windows: Iterable[Window], count: int) -> list[Moments]:
         """Second moments of up to five runs of neighbouring samples, in one pass over `count` windows.
 
         With many windows a run consists of whole windows, with few of samples inside each of them.
         """
-        blocks: dict[int, RegressionSums] = {}
+        blocks: dict[int, Moments] = {}
         whole = count >= BLOCKS
         for number, window in enumerate(windows):
             axes = self.axes(window.inputs, window.grid)
@@ -117,8 +119,8 @@ class Ridge(Operator):
                 parts = 1 if whole else min(BLOCKS, len(features))
                 pairs = zip(features.tensor_split(parts), targets.tensor_split(parts), strict=True)
                 for part, (x, y) in enumerate(pairs):
-                    block, moments = number * BLOCKS // count if whole else part, RegressionSums.of(x, y)
-                    blocks[block] = blocks[block].plus(moments) if block in blocks else moments
+                    block, moments = number * BLOCKS // count if whole else part, moments_of(x, y)
+                    blocks[block] = _sum(blocks[block], moments) if block in blocks else moments
         return [blocks[block] for block in sorted(blocks)]
 
     def _analyse(self, frames: Tensor, axes: Sequence[Axis]) -> Tensor:
@@ -144,3 +146,39 @@ def affordable_modes(signature: OperatorSignature, config: RidgeConfig) -> int:
     while modes > 1 and channels * (2 * modes) ** signature.space_dims > config.max_features:
         modes -= 1
     return modes
+
+
+def moments_of(features: Tensor, targets: Tensor) -> Moments:
+    """The moments of samples `(N, p)` and `(N, q)`, in float64."""
+    y = to_float64(targets)
+    z = torch.nn.functional.pad(to_float64(features), (0, 1), value=1.0)
+    return z.T @ z, z.T @ y, y.square().sum()
+
+
+def _sum(first: Moments, second: Moments, sign: int = 1) -> Moments:
+    return first[0] + sign * second[0], first[1] + sign * second[1], first[2] + sign * second[2]
+
+
+def ridge_weights(moments: Moments, penalty: float) -> Tensor:
+    """(Z^T Z + l I)^{-1} Z^T Y for one penalty l > 0, which the intercept, the last row, is free of."""
+    gram, cross, _ = moments
+    free = torch.full_like(gram[0], penalty)
+    free[-1] = 0.0
+    return torch.cholesky_solve(cross, torch.linalg.cholesky(gram + free.diag()))
+
+
+def best_penalty(blocks: Sequence[Moments], penalties: Sequence[float]) -> float:
+    """The penalty whose fits to all blocks but one predict the one left out best, summed over blocks."""
+    total = reduce(_sum, blocks)
+    errors = dict.fromkeys(penalties, 0.0)
+    for block in blocks:
+        gram, cross, _ = _sum(total, block, sign=-1)
+        spectrum, vectors = torch.linalg.eigh((gram - torch.outer(gram[-1], gram[-1]) / gram[-1, -1])[:-1, :-1])
+        # Centred features in the directions in which the fit to the rest is diagonal, and the one.
+        turn = torch.block_diag(vectors, torch.ones_like(gram[-1:, -1:]))
+        turn[-1, :-1] = -gram[-1, :-1] @ vectors / gram[-1, -1]
+        inner, left_out, towards = turn.T @ cross, turn.T @ block[0] @ turn, turn.T @ block[1]
+        for penalty in penalties:
+            weights = inner / torch.cat([spectrum.clamp_min(0) + penalty, gram[-1, -1:]])[:, None]
+            errors[penalty] += float(block[2] + ((left_out @ weights - 2 * towards) * weights).sum())
+    return min(errors, key=lambda penalty: errors[penalty])
