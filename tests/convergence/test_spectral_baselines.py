@@ -11,10 +11,9 @@ import torch
 from small_models import SMALL
 
 import spectrakan as sk
+from spectrakan.models.lno import PoleResidue
 from spectrakan.nn.axis import axes_of
-from spectrakan.nn.differential import DifferentialKernel
-from spectrakan.nn.local_integral import LocalIntegral
-from spectrakan.nn.pole_residue import PoleResidue
+from spectrakan.nn.local_kernels import DifferentialKernel, LocalIntegral
 
 
 def centres(cells: int) -> torch.Tensor:
@@ -147,7 +146,7 @@ def smooth_input(cells: tuple[int, ...]) -> torch.Tensor:
 
 
 CHOICES = {
-    "fno": [{"padding": 0}, {"padding": 2, "padding_at": 16}],
+    "fno": [{"padding": 0}],
     "ffno": [{"num_layers": 4, "gain": 1.0}],
     "lno": [{}, {"num_layers": 2, "norm": True}],
     "local_fno": [{}],

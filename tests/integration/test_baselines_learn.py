@@ -29,15 +29,12 @@ MINUTE = 60.0
 """CPU seconds in which everything must be done, the answers to the held-out samples too."""
 PEAK_RATE, WARM_UP = 2e-3, 0.05
 """Highest learning rate, and the share of the budget after which it is reached."""
-ON_GRIDS = {"projection": "convolution", "positions": "distances"}
-"""Transolver as published for Darcy flow, where cells see their neighbours; at the size of `SMALL`."""
 CASES = {
     **{name: (name, {}) for name in SMALL},
-    "transolver-on-grids": ("transolver", ON_GRIDS),
 }
-SHARE = {(case, "darcy2d"): 0.8 for case in ("lno", "deepokan", "transolver-on-grids")}
-"""Where less is asked than half of the floor: systems at rest on one side do not fit an elliptic equation, branch and
-trunk have one basis for all media, and steps with convolutions take about twice as long, so there are fewer."""
+SHARE = {(case, "darcy2d"): 0.8 for case in ("lno", "deepokan")}
+"""Where less is asked than half of the floor: systems at rest on one side do not fit an elliptic equation, and branch
+and trunk have one basis for all media."""
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,10 @@ from spectrakan.models.lno import LNO, LNOConfig
 from spectrakan.models.local_fno import LocalFNO, LocalFNOConfig
 from spectrakan.models.operator import Operator
 from spectrakan.models.own_module import Factory, ModuleConfig, ModuleOperator
-from spectrakan.models.ridge import Ridge, RidgeConfig
 from spectrakan.models.spectrakan import AMFNO, AMFNOConfig, SpectraKAN, SpectraKANConfig
 from spectrakan.models.stages import Stages
 from spectrakan.models.transolver import Transolver, TransolverConfig
-from spectrakan.models.trivial import Climatology, ClimatologyConfig, Persistence, PersistenceConfig
+from spectrakan.models.trivial import Climatology, Persistence, Ridge, RidgeConfig, TrivialConfig
 from spectrakan.models.unet import UNet, UNetConfig
 
 MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
@@ -36,8 +35,8 @@ MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
     "local_fno": (LocalFNO, LocalFNOConfig),
     "deepokan": (DeepOKAN, DeepOKANConfig),
     "cvit": (CViT, CViTConfig),
-    "persistence": (Persistence, PersistenceConfig),
-    "climatology": (Climatology, ClimatologyConfig),
+    "persistence": (Persistence, TrivialConfig),
+    "climatology": (Climatology, TrivialConfig),
     "ridge": (Ridge, RidgeConfig),
 }
 """Operator and settings class by name."""
@@ -46,16 +45,11 @@ _PAPER: dict[str, Any] = {
     "num_modes": 12, "coarse_num_layers": 4, "coarse_mixing": "axial", "block": "plain", "squeeze_excite": "plain",
     "basis": "fourier", "coordinates": "all", "extension": "zero", "predict": "direct", "noise_level": 0.0,
 }  # fmt: skip
-_DARCY_TRANSOLVER: dict[str, Any] = {
-    "width": 128, "num_layers": 8, "num_slices": 64, "projection": "convolution", "positions": "distances"
-}  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "spectrakan": {"paper": _PAPER},
     "amfno": {"paper": _PAPER},
-    "transolver": {"darcy": _DARCY_TRANSOLVER},
 }
-"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter, `darcy` the
-published size for that task."""
+"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +78,10 @@ CAPABILITIES: dict[str, Capabilities] = {
     "spectrakan": Capabilities(2, "modes below each axis' limit"),
     "amfno": Capabilities(2, "modes below each axis' limit"),
     "unet": Capabilities(None, "3-wide stencils of cells"),
-    # Two cells of padding, as published; order 2 with `padding_at` or without padding.
+    # Two cells of padding, as published; order 2 without padding.
     "fno": Capabilities(1, "low modes of all axes jointly"),
     "ffno": Capabilities(2, "low modes of each axis"),
     "lno": Capabilities(1, "poles and residues in physical units"),
-    # `projection="convolution"` runs only.
     "transolver": Capabilities(2, "cells by coordinates, in learned slices"),
     "local_fno": Capabilities(1, "low modes, and kernels in physical units"),
     "deepokan": Capabilities(2, "fixed sensors"),

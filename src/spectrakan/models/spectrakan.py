@@ -31,7 +31,7 @@ from spectrakan.nn.embedding import channels_first, channels_last, with_params
 from spectrakan.nn.kan import Extension
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
-from spectrakan.nn.readout import Readout
+from spectrakan.nn.pointwise import Readout
 from spectrakan.nn.token import GlobalToken, Pool, TokenKind
 from spectrakan.numerics.fourier import Basis
 

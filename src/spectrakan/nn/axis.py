@@ -101,6 +101,7 @@ class Axis:
         """Lengths of the cells, summing to one."""
         return self.edges.diff()
 
+    @kept
     def coarse(self, stride: int) -> Axis:
         """The same axis cut into ceil(n / stride) equal cells."""
         equal = uniform_axis(coarse_size(self.cells, stride), self.periodic)

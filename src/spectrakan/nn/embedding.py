@@ -60,12 +60,6 @@ def cell_coordinates(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, "cells
     return torch.stack(mesh, dim=-1).flatten(0, -2).to(like.dtype).to(like.device)
 
 
-def lattice_distances(axes: Sequence[Axis], per_axis: int, like: Tensor) -> Float[Tensor, "cells points"]:
-    """Distances of each cell centre to `per_axis` equally spaced points along each axis, `(cells, per_axis^axes)`."""
-    lattice = cell_coordinates([uniform_axis(per_axis, False)] * len(axes), like)
-    return torch.cdist(cell_coordinates(axes, like), lattice)
-
-
 def cell_shares(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, " cells"]:
     """Each cell's share of the domain's volume, `(cells,)`, summing to one."""
     shares = torch.ones(1, dtype=torch.float64)

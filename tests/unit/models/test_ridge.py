@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spectrakan.models.ridge import best_penalty, moments_of, ridge_weights
+from spectrakan.models.trivial import best_penalty, moments_of, ridge_weights
 
 
 def problem(count: int, inputs: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -29,8 +29,7 @@ SWITCHES = [
     ("lno", {}),
     ("lno", {"num_layers": 2, "norm": True}),
     ("local_fno", {}),
-    ("local_fno", {"differential": False, "rings": 3}),
-    ("local_fno", {"integral": False}),
+    ("local_fno", {"rings": 3}),
 ]
 
 
@@ -186,8 +185,6 @@ def test_wrong_shapes_are_refused(name):
 def test_wrong_choices_are_refused():
     with pytest.raises(ConfigError, match="did you mean 'num_modes'"):
         sk.build_model("fno", signature(), num_mode=3)
-    with pytest.raises(ConfigError, match="build that"):
-        sk.build_model("local_fno", signature(), differential=False, integral=False)
     with pytest.raises(ConfigError, match="did you mean 'local_fno'"):
         sk.build_model("localfno", signature())
 

@@ -10,7 +10,7 @@ import torch
 
 from spectrakan.fields import Grid
 from spectrakan.nn.axis import axes_of, uniform_axis
-from spectrakan.nn.embedding import cell_shares, lattice_distances, read_sensors
+from spectrakan.nn.embedding import cell_shares, read_sensors
 
 
 def test_a_finer_grid_is_averaged_and_a_coarser_one_joined_by_lines():
@@ -44,11 +44,7 @@ def test_uneven_cells_count_by_their_width():
     assert seen == pytest.approx([1.5, (3 + 3 + 4 + 6) / 4])
 
 
-def test_distances_and_shares_of_cells():
-    axes = [uniform_axis(4, False), uniform_axis(2, False)]
-    distances = lattice_distances(axes, 2, torch.zeros((), dtype=torch.float64))
-    cell, point = (0.375, 0.75), (0.75, 0.25)  # row 1 * 2 + 1, column 1 * 2 + 0
-    assert float(distances[3, 2]) == pytest.approx(math.dist(cell, point))
+def test_shares_of_cells():
     grid = Grid.latitude_longitude(torch.linspace(-75, 75, 6), torch.arange(0, 360, 90.0))
     shares = cell_shares(axes_of((6, 4), grid, [False, True]), torch.zeros((), dtype=torch.float64))
     assert torch.allclose(shares, grid.volumes().flatten())

@@ -9,7 +9,7 @@ from scipy.interpolate import BSpline
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn import KAN, KANLayer
-from spectrakan.nn.splines import Knots, extended_basis
+from spectrakan.nn.kan import Knots, extended_basis
 
 
 def shaken(kan: torch.nn.Module, generator: torch.Generator) -> torch.nn.Module:

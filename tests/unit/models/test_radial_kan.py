@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from spectrakan.errors import ConfigError
-from spectrakan.nn.radial_kan import RadialKAN, RadialKANLayer
+from spectrakan.models.deepokan import RadialKAN, RadialKANLayer
 
 
 def by_loops(layer: RadialKANLayer, x: list[float]) -> list[float]:
