@@ -86,7 +86,7 @@ def held(
 VARIANTS = [
     {"block": "residual"},
     {"block": "plain", "extension": "zero"},
-    {"coarse_mixing": "joint", "basis": "cosine"},
+    {"coarse_mixing": "joint", "basis": "extended"},
     {"basis": "sine", "coarse_num_layers": 0},
     {"squeeze_excite": "plain"},
     {"basis": "extended", "activation": "silu"},

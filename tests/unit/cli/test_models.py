@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_models import SMALL
 
 import spectrakan as sk
 from spectrakan.cli.models import aligned, measured_rows, models, reference_signatures
@@ -37,21 +38,20 @@ def test_every_model_is_listed_with_its_parameters_at_every_size(capsys):
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_model_takes_the_dimensions_that_the_list_says(name):
     for dims in CAPABILITIES[name].space_dims:
-        variant = "small" if name not in {"spectrakan", "amfno", "persistence", "climatology", "ridge"} else "default"
         facts = sk.OperatorSignature(space_dims=dims, history=1, in_channels=1, out_channels=1)
-        model = sk.build_model(name, facts, variant=variant)
+        model = sk.build_model(name, facts, **SMALL.get(name, {}))
         with torch.no_grad():
             answers = [model(torch.randn(1, 1, *[cells] * dims, 1)) for cells in (8, 11)]
         assert all(bool(torch.isfinite(answer).all()) for answer in answers)
 
 
 def test_costs_are_ratios_to_the_reference(monkeypatch):
-    seconds = {"persistence": 0.5, "deeponet": 2.0}
+    seconds = {"persistence": 0.5, "deepokan": 2.0}
     monkeypatch.setattr(
         "spectrakan.evaluation.cost.step_seconds", lambda model, space: seconds[model.name] * len(space)
     )
-    rows = measured_rows(["persistence", "deeponet"], reference="persistence")
-    assert rows == [["model", *reference_signatures()], ["persistence", *["1.00"] * 6], ["deeponet", *["4.00"] * 6]]
+    rows = measured_rows(["persistence", "deepokan"], reference="persistence")
+    assert rows == [["model", *reference_signatures()], ["persistence", *["1.00"] * 6], ["deepokan", *["4.00"] * 6]]
 
 
 def test_numbers_stand_to_the_right_and_words_to_the_left():

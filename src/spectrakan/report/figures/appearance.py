@@ -63,7 +63,6 @@ LOOKS: dict[str, Look] = {
     "local_fno": Look("LocalFNO", "#332288", "-.", "h"),
     "deepokan": Look("DeepOKAN", "#882255", "--", "X"),
     "cvit": Look("CViT", "#117733", "-.", "<"),
-    "deeponet": Look("DeepONet", "#999933", "--", ">"),
     "persistence": Look("persistence", "#777777", ":", "_"),
     "climatology": Look("climatology", "#777777", (0, (1, 1)), "|"),
     "ridge": Look("ridge", "#444444", (0, (4, 1, 1, 1)), "x"),
