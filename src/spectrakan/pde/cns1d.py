@@ -20,13 +20,12 @@ from torch import Tensor
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec
-from spectrakan.numerics.finite_difference import differentiate_cells, differentiate_frames, relative_imbalance
 from spectrakan.numerics.finite_volume import pad_ghost_cells, refine_cells
 from spectrakan.numerics.random_field import MultiModeField, log_uniform_draws, uniform_draws
 from spectrakan.numerics.resample import block_mean
 from spectrakan.numerics.time_integration import advance_to_frames
-from spectrakan.pde.equation import Equation, NotNegative, part_of, per_sample
-from spectrakan.pde.euler_flux import euler_flux, to_conserved, to_primitive
+from spectrakan.pde.equation import Equation, NotNegative, part_of
+from spectrakan.pde.euler_flux import to_conserved, to_primitive
 from spectrakan.pde.gas_scheme import GasScheme
 
 BOUNDS = (-1.0, 1.0)
@@ -128,30 +127,6 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
     return to_primitive(averages, parameters.gamma).movedim(0, -1).contiguous()
 
 
-def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: CNS1DParameters) -> Tensor:
-    """How far frames are from solving the equations: `(batch, time, cells, 3)` -> `(batch, time)` in [0, 1].
-
-    For each conserved variable r = dU/dt + dF/dx - dG/dx with fourth-order differences in space and time,
-    |r| / (|dU/dt| + |dF/dx| + |dG/dx|) in the root mean square over cells, then the mean of the three.
-    Differentiable. It is meaningful only where the frames resolve the sound waves in time: the task's own
-    frames, 1/20 apart, do not (0.65 for correct data); `check` solves those again instead.
-    """
-    del inputs  # An evolution equation has no input but its own earlier frames.
-    width = (BOUNDS[1] - BOUNDS[0]) / values.shape[-2]
-    periodic = parameters.boundary == "periodic"
-    primitive = values.movedim(-1, 0)
-    rate = differentiate_frames(to_conserved(primitive, parameters.gamma), times, axis=2)
-    transport = differentiate_cells(euler_flux(primitive, parameters.gamma), 3, width, periodic=periodic)
-    density, velocity, _ = primitive.unbind(0)
-    viscosity = per_sample(_viscosity(parameters), velocity)
-    stress = viscosity * differentiate_cells(velocity, 2, width, periodic=periodic)
-    if parameters.viscosity == "density_weighted":
-        stress = stress * density
-    viscous = torch.stack([torch.zeros_like(stress), stress, stress * velocity])
-    diffusion = differentiate_cells(viscous, 3, width, periodic=periodic)
-    return relative_imbalance(rate, transport, -diffusion).mean(0)
-
-
 def _viscosity(parameters: CNS1DParameters) -> float | Tensor:
     """Mu = 4 eta / 3 + zeta."""
     return 4.0 * parameters.eta / 3.0 + parameters.zeta
@@ -202,6 +177,5 @@ EQUATION = Equation(
     parameters=CNS1DParameters,
     sample=sample,
     solve=solve,
-    residual=residual,
     batched_parameters=BATCHED,
 )

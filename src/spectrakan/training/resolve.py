@@ -58,7 +58,7 @@ def resolve(
     own = {key: value for key, value in {**base.model, **model}.items() if key not in ("name", "variant")}
     merged["model"] = {"name": name, "variant": variant, **complete_settings(name, variant, own)}
     settled = build_settings(RunSettings, merged)
-    _check(settled, problem)
+    _check(settled)
     return Resolved(settled, problem, found if data is not None else None, test_data)
 
 
@@ -72,20 +72,14 @@ def _plan_without(plan: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, A
     return {**plan, "data": data}
 
 
-def _check(config: RunSettings, problem: Problem) -> None:
-    """Refuse settings that contradict the problem or the model."""
+def _check(config: RunSettings) -> None:
+    """Refuse settings that contradict the model."""
     control = config.training.lipschitz
     if control.active and config.model.get("token") != "kan":
         raise ConfigError(
             "training.lipschitz controls a KAN token (model.name=spectrakan, model.token=kan), "
             f"got model.name={config.model['name']} with token {config.model.get('token', 'none')}; "
             "leave it out or choose such a model"
-        )
-    equation = problem.equation
-    if config.training.physics_weight and (equation is None or equation.residual is None):
-        raise ConfigError(
-            f"training.physics_weight={config.training.physics_weight:g} needs an equation whose residual is "
-            f"known, '{config.task}' has none; set it to 0"
         )
 
 

@@ -34,8 +34,6 @@ class TrainingSettings:
     """The largest rate of the schedule."""
     loss: LossName = "relative_l2"
     """`mse`, `relative_l2` or `h1`, at unit scale."""
-    physics_weight: NotNegative = 0.0
-    """Weight of the equation's residual of the predicted frames, added to the loss; 0 leaves it out."""
     mode: Literal["one_step", "autoregressive", "pushforward"] = "one_step"
     """What is unrolled and what is differentiated."""
     horizon: Count = 1
