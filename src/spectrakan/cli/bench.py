@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectrakan.cli.models import aligned, count_parameters, reference_signatures
+from spectrakan.cli.models import count_parameters, reference_signatures
 from spectrakan.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def bench(
     spectrakan bench darcy2d --model fno --model spectrakan      over FNO's time
     spectrakan bench cns1d --resolution 1024 --batch-size 16
     """
+    from spectrakan.cli.terminal import print_table
     from spectrakan.evaluation.cost import interleaved
     from spectrakan.models import build_model
     from spectrakan.training.display import progress_bar
@@ -61,7 +62,7 @@ def bench(
         advance(2, 2)
     first = names[0]
     # Medians, and medians of the ratios round by round.
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "model": name,
             "parameters": count_parameters(operators[name]),
@@ -78,9 +79,7 @@ def bench(
     print(f"{task}, {' x '.join(map(str, space))} cells, {where}, medians of {rounds} rounds in turns:")
     over = f"over {first}"
     head = ["model", "parameters", f"step of {batch_size}, ms", over, "inference, ms", over]
-    texts = ("{}", "{:,}", "{:.1f}", "{:.2f}", "{:.1f}", "{:.2f}")
-    rows = [[text.format(value) for text, value in zip(texts, each.values(), strict=True)] for each in found]
-    print(aligned([head, *rows]))
+    print_table(head, [list(each.values()) for each in found])
 
 
 def _step(operator: Operator, batch: int, shape: tuple[int, ...]) -> Callable[[], object]:

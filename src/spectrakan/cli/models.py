@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,17 +14,18 @@ def models() -> None:
 
     Sizes are those of the presets, which `spectrakan train` uses; `spectrakan bench` times models on this machine.
     """
+    from spectrakan.cli.terminal import print_table
     from spectrakan.models.catalog import CAPABILITIES, MODELS
 
     sizes = reference_signatures()
-    rows = [["model", *sizes, "dimensions", "on other grids", "reads"]]
+    rows = []
     for name in MODELS:
         known = CAPABILITIES[name]
         counts = [f"{count_parameters(_built(name, signature)):,}" for signature, _ in sizes.values()]
         dims = ", ".join(f"{count}D" for count in known.space_dims)
         rows.append([name, *counts, dims, known.refinement, known.reads])
     print("Parameters at each task's size:")
-    print(aligned(rows))
+    print_table(["model", *sizes, "dimensions", "on other grids", "reads"], rows)
 
 
 def reference_signatures() -> dict[str, tuple[OperatorSignature, tuple[int, ...]]]:
@@ -52,16 +52,6 @@ def reference_signatures() -> dict[str, tuple[OperatorSignature, tuple[int, ...]
 def count_parameters(model: Operator) -> int:
     """Real numbers that training changes."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns side by side; those of numbers stand to the right."""
-    padded = []
-    for column in zip(*rows, strict=True):
-        width = max(len(cell) for cell in column)
-        numbers = all(cell.replace(",", "").replace(".", "").isdigit() for cell in column[1:])
-        padded.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in column])
-    return "\n".join("  ".join(cells).rstrip() for cells in zip(*padded, strict=True))
 
 
 def _built(name: str, signature: OperatorSignature) -> Operator:

@@ -21,7 +21,7 @@ from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec
 from spectrakan.numerics.finite_volume import pad_ghost_cells, refine_cells
-from spectrakan.numerics.random_field import MultiModeField, log_uniform_draws, uniform_draws
+from spectrakan.numerics.random_field import MultiModeField, log_uniform_draws
 from spectrakan.numerics.resample import block_mean
 from spectrakan.numerics.time_integration import advance_to_frames
 from spectrakan.pde.equation import Equation, NotNegative, part_of
@@ -51,8 +51,6 @@ class CNS1DParameters:
     """Ratio of specific heats."""
     boundary: Literal["periodic", "outflow"] = "periodic"
     """What happens at both ends."""
-    family: Literal["random_field", "shock_tube"] = "random_field"
-    """Which initial states are drawn."""
     min_cells: Count = 256
     """The solver divides cells until it has this many, and averages its conserved variables back.
 
@@ -67,15 +65,12 @@ def sample(
 ) -> Tensor:
     """Draw initial states `(num_samples, cells, 3)`; one seed gives the same functions at every resolution.
 
-    random_field: rho = b + m U with U a `MultiModeField` scaled to [0, 1] and b, m log-uniform on [1, 10];
-    p likewise on [10, 100]; v an unscaled field. shock_tube: two constant states with a jump at
-    x ~ U(-0.5, 0.5), rho and p log-uniform on the same ranges, v ~ U(-0.5, 0.5).
+    rho = b + m U with U a `MultiModeField` scaled to [0, 1] and b, m log-uniform on [1, 10]; p likewise on
+    [10, 100]; v an unscaled field.
     """
     (cells,) = resolution
     edges = torch.linspace(*BOUNDS, cells + 1, dtype=torch.float64, device=generator.device)
     centres = (edges[1:] + edges[:-1]) / 2
-    if parameters.family == "shock_tube":
-        return _shock_tubes(num_samples, centres, generator)
     density = _positive_field(num_samples, centres, 1.0, 10.0, generator)
     pressure = _positive_field(num_samples, centres, 10.0, 100.0, generator)
     velocity = _WAVES.draw(centres, num_samples, generator)
@@ -149,16 +144,6 @@ def _positive_field(num_samples: int, centres: Tensor, low: float, high: float, 
     scale = log_uniform_draws((num_samples, 1), low, high, generator)
     lowest = log_uniform_draws((num_samples, 1), low, high, generator)
     return lowest + scale * shape
-
-
-def _shock_tubes(num_samples: int, centres: Tensor, generator: torch.Generator) -> Tensor:
-    """Two states side by side, the jump at a cell face."""
-    jump = uniform_draws((num_samples, 1, 1), -0.5, 0.5, generator)
-    density = log_uniform_draws((num_samples, 2), 1.0, 10.0, generator)
-    velocity = uniform_draws((num_samples, 2), -0.5, 0.5, generator)
-    pressure = log_uniform_draws((num_samples, 2), 10.0, 100.0, generator)
-    states = torch.stack([density, velocity, pressure], -1)
-    return torch.where(centres[None, :, None] < jump, states[:, :1], states[:, 1:])
 
 
 EQUATION = Equation(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import spectrakan as sk
-from spectrakan.cli.models import aligned, models, reference_signatures
+from spectrakan.cli.models import models, reference_signatures
 from spectrakan.models import MODELS
 from spectrakan.models.catalog import CAPABILITIES
 
@@ -40,7 +40,3 @@ def test_every_model_takes_the_dimensions_that_the_list_says(name):
         with torch.no_grad():
             answers = [model(torch.randn(1, 1, *[cells] * dims, 1)) for cells in (8, 11)]
         assert all(bool(torch.isfinite(answer).all()) for answer in answers)
-
-
-def test_numbers_stand_to_the_right_and_words_to_the_left():
-    assert aligned([["a", "size"], ["long", "1,000"], ["b", "7"]]) == "a      size\nlong  1,000\nb         7"
