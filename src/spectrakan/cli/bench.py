@@ -56,9 +56,11 @@ def bench(
     operators = {name: build_model(name, signature, **size_of(name, len(own))).to(where) for name in names}
     shape = (signature.history, *space, signature.in_channels)
     with progress_bar("training steps, then inference") as advance:
-        steps = interleaved({name: _step(each, batch_size, shape) for name, each in operators.items()}, rounds)
+        steps = interleaved(
+            {n: _timed(each, (batch_size, *shape), trains=True) for n, each in operators.items()}, rounds
+        )
         advance(1, 2)
-        single = interleaved({name: _inference(each, shape) for name, each in operators.items()}, rounds)
+        single = interleaved({n: _timed(each, (1, *shape), trains=False) for n, each in operators.items()}, rounds)
         advance(2, 2)
     first = names[0]
     # Medians, and medians of the ratios round by round.
@@ -82,32 +84,21 @@ def bench(
     print_table(head, [list(each.values()) for each in found])
 
 
-def _step(operator: Operator, batch: int, shape: tuple[int, ...]) -> Callable[[], object]:
-    """Forward, backward and the trainer's optimizer on random numbers; forward alone without weights."""
+def _timed(operator: Operator, shape: tuple[int, ...], *, trains: bool) -> Callable[[], object]:
+    """Forward on random numbers; where it trains and has weights, backward and the trainer's optimizer too."""
     import torch
 
-    weights = [parameter for parameter in operator.parameters() if parameter.requires_grad]
+    weights = [parameter for parameter in operator.parameters() if trains and parameter.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=1e-6, fused=True) if weights else None
-    fields = torch.randn(batch, *shape, device=operator.residual_scale.device)
+    fields = torch.randn(*shape, device=operator.residual_scale.device)
 
     def run() -> float:
-        loss: Tensor = operator(fields).square().mean()
+        with torch.set_grad_enabled(trains):
+            loss: Tensor = operator(fields).square().mean()
         if optimizer is not None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         return loss.item()  # waits for a GPU
-
-    return run
-
-
-def _inference(operator: Operator, shape: tuple[int, ...]) -> Callable[[], object]:
-    import torch
-
-    field = torch.randn(1, *shape, device=operator.residual_scale.device)
-
-    def run() -> float:
-        with torch.inference_mode():
-            return float(operator(field).sum())
 
     return run
