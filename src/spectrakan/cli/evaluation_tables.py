@@ -76,17 +76,13 @@ def _print_cost(found: dict[str, Any]) -> None:
         return
     rows = [[_cells(at["resolution"]), at["error"], at["seconds"], at["speed_up"]] for at in found["solver"]]
     print_table(["solver on", "error", "seconds", "over the model"], rows)
-    equal = found["equal_resolution"]
-    alone, together = number(equal["speed_up"]), number(equal["with_history"])
-    print(f"speed-up at equal resolution {alone}, with the time of the given frames {together}")
+    print(f"speed-up at equal resolution {number(found['equal_resolution']['speed_up'])}")
     if (at := found["equal_error"]) is None:
         print("the model's error is not finite, so there is no solver of equal error")
         return
-    between = at["interpolated"]
-    more = "" if between is None else f", {number(between['speed_up'])} between grids"
     print(
         f"speed-up at the model's error of {number(own['error'])}: {at['bound'] or 'about'} "
-        f"{number(at['speed_up'])} (solver on {_cells(at['resolution'])}){more}"
+        f"{number(at['speed_up'])} (solver on {_cells(at['resolution'])})"
     )
 
 

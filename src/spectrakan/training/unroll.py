@@ -53,7 +53,7 @@ class Objective(nn.Module):
             step_reduction=config.step_reduction,
         )
         value: Tensor = samples.mean()
-        if config.lipschitz.penalises:
+        if config.lipschitz.penalty > 0:
             # In here and not beside it: processes add up the gradients of what this module gives.
             value = value + control_penalty(token_kan(model), config.lipschitz)
         return value
