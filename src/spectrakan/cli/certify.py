@@ -59,7 +59,8 @@ def certify(
     if as_json:
         print(found.to_json())
     else:
-        _print(found, folder.path)
+        print_certificate(found)
+        print(f"written to {folder.path / 'certificate.json'}")
     if found.beaten:
         raise RunError(
             f"refuted: {', '.join(found.beaten)}; expected every bound to lie above what attacks reach; "
@@ -85,7 +86,7 @@ def _windows(resolved: Resolved, model: Operator, data: Path | None, resolution:
     return prepared.windows("test", starts="first")
 
 
-def _print(found: Certificate, folder: Path) -> None:
+def print_certificate(found: Certificate) -> None:
     """Each entry: its bound, the worst that attacks reached, their ratio and whether the bound is proved."""
     from spectrakan.cli.terminal import print_table
 
@@ -100,4 +101,3 @@ def _print(found: Certificate, folder: Path) -> None:
     print_table(["quantity", "bound", "attacked", "ratio", "status"], rows)
     for note in found.notes:
         print(note)
-    print(f"written to {folder / 'certificate.json'}")
