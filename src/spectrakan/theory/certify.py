@@ -218,7 +218,5 @@ def _edges(kan: KAN, low: Tensor, high: Tensor) -> tuple[LayerEdges, ...]:
     reports = []
     for layer, (least, most) in zip(layers_of(kan), box_images(kan, low, high), strict=False):
         on_region = exact_bounds(layer, least.amin(1), most.amax(1))
-        reports.append(
-            LayerEdges(lemma_bounds(layer).tolist(), exact_bounds(layer).tolist(), on_region.tolist())
-        )
+        reports.append(LayerEdges(lemma_bounds(layer).tolist(), exact_bounds(layer).tolist(), on_region.tolist()))
     return tuple(reports)
