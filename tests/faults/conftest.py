@@ -12,7 +12,7 @@ import torch
 import xarray
 import zarr
 
-from spectrakan.data import save_dataset, write_dataset
+from spectrakan.data import write_dataset
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
 
@@ -114,9 +114,8 @@ def sound_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """One small file, or Zarr folder, of every format and layout."""
     folder = tmp_path_factory.mktemp("sound")
     own = [
-        save_dataset(folder / "native.h5", _own(steady=False)),
-        save_dataset(folder / "steady.h5", _own(steady=True)),
-        write_dataset(folder / "own.npz", _own(steady=True)),
+        write_dataset(folder / "native.h5", _own(steady=False)),
+        write_dataset(folder / "steady.h5", _own(steady=True)),
         write_dataset(folder / "own.nc", _own(steady=False)),
     ]
     return [*own, *_pdebench(folder), *_foreign(folder)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,10 @@ import numpy.typing as npt
 
 from spectrakan.data.source import Source, size_in_bytes
 from spectrakan.errors import ShapeError
+from spectrakan.fields import blocks
 
 HELD_BYTES = 2**28
 """Arrays up to this size (256 MiB, after striding) are held in memory; larger ones stay in their file."""
-
-BLOCK_BYTES = 2**26
-"""Most that is read in one piece while a large array is copied (64 MiB)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +130,8 @@ class LazyArray:
         if copy is False:
             raise ValueError("a stored array must be read, so it cannot be had without a copy")
         whole = np.empty(self.shape, self.dtype)
-        step = samples_per_block(self.shape, self.dtype)
-        for first in range(0, self.shape[0], step):
-            whole[first : first + step] = self[first : first + step]
+        for first, block in blocks(self):
+            whole[first : first + len(block)] = block
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def _read(self, ranges: Sequence[range]) -> npt.NDArray[Any]:
@@ -151,11 +147,6 @@ class LazyArray:
                 result[..., targets.start : targets.stop] = part.read([*ranges[:-1], channels])
             first += width
         return result
-
-
-def samples_per_block(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
-    """How many samples make a piece of about `BLOCK_BYTES`; at least one."""
-    return max(1, BLOCK_BYTES // max(1, math.prod(shape[1:]) * dtype.itemsize))
 
 
 def _forward(chosen: range) -> slice:

@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.errors import DataFormatError
-from spectrakan.fields import Array, FieldSpec, Trajectories
+from spectrakan.fields import Array, FieldSpec, Trajectories, blocks
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) whenever a piece of long work is done; both count samples, or bytes in a download."""
 
 LISTED = 10
 """Bad numbers (NaN, infinities) that are listed with their position; all of them are counted."""
-BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def survey(
         low, high = np.full(len(fields), np.inf), np.full(len(fields), -np.inf)
         total, finite = np.zeros(len(fields)), np.zeros(len(fields), dtype=np.int64)
         samples = int(values.shape[0])
-        for begin, block in _blocks(values):
+        for begin, block in blocks(values):
             numbers = block.reshape(-1, len(fields)).astype(np.float64)
             kept = np.isfinite(numbers)
             low = np.minimum(low, numbers.min(axis=0, where=kept, initial=np.inf))
@@ -81,7 +80,7 @@ def survey(
 def require_finite(trajectories: Trajectories, source: str) -> None:
     """Refuse a set with a NaN or an infinity in fields or parameters; the error names the first one."""
     for name, values, fields in _arrays(trajectories):
-        for begin, block in _blocks(values):
+        for begin, block in blocks(values):
             if bad := _bad_numbers(name, block, begin, fields):
                 raise DataFormatError(
                     f"'{source}' holds NaN or infinite numbers, the first is {bad[0]}; `spectrakan check` lists more"
@@ -115,13 +114,6 @@ def _arrays(trajectories: Trajectories) -> Iterator[tuple[str, Array, Sequence[F
         yield "inputs", trajectories.inputs, trajectories.input_fields
     if trajectories.params is not None:
         yield "params", trajectories.params[:, None], tuple(FieldSpec(name) for name in trajectories.param_names)
-
-
-def _blocks(values: Array) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """A few samples at a time, with the number of the first."""
-    step = max(1, BLOCK_VALUES // max(1, int(np.prod(values.shape[1:]))))
-    for begin in range(0, int(values.shape[0]), step):
-        yield begin, np.asarray(values[begin : begin + step])
 
 
 def _bad_numbers(name: str, block: npt.NDArray[Any], begin: int, fields: Sequence[FieldSpec]) -> list[BadNumber]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrakan.data import load_dataset, save_dataset
+from spectrakan.data import load_dataset, write_dataset
 from spectrakan.data.check import check_dataset, find_leakage
 from spectrakan.data.generate import generate, generate_lazily
 from spectrakan.data.split import Split, SplitSettings, split_trajectories
@@ -37,7 +37,7 @@ def test_a_good_set_has_no_complaints():
 
 
 def test_bad_numbers_are_found_at_their_place(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("spectrakan.data.survey.BLOCK_VALUES", 3000)
+    monkeypatch.setattr("spectrakan.fields.trajectories.BLOCK_BYTES", 24000)
     made = water()
     values = np.array(made.values)
     values[7, 3, 2, 5, 1] = np.nan
@@ -135,7 +135,7 @@ def test_training_refuses_exactly_the_sets_that_the_check_calls_too_small(sample
 
 
 def test_the_copies_of_pdebench_dams_are_found_in_a_file_of_its_1000_radii(tmp_path: Path):
-    path = save_dataset(
+    path = write_dataset(
         tmp_path / "dams.h5",
         generate_lazily("shallow_water2d", 1000, resolution=64, frames=1, params={"family": "pdebench"}),
     )

@@ -14,7 +14,6 @@ from spectrakan.data.formats.climate import ClimateDays
 from spectrakan.errors import DataFormatError
 from tools.make_climate import pack
 
-
 AXES = {"lat": np.array([-30.0, 0.0, 30.0]), "lon": np.array([0.0, 90.0, 180.0, 270.0])}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrakan.data.lazy import LazyArray, Part, samples_per_block
+from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.data.source import GroupedSource
 from spectrakan.errors import ShapeError
 
@@ -165,8 +165,3 @@ def test_axes_that_do_not_fit_are_refused():
         Part(source, (0, 0, 1, 2))
     with pytest.raises(ShapeError, match="agree"):
         LazyArray.stack([Part(source, (0, 1, 2, None)), Part(source, (1, 0, 2, None))])
-
-
-def test_blocks_are_bounded():
-    assert samples_per_block((1000, 2**20), np.dtype(np.float32)) == 16
-    assert samples_per_block((3, 2**40), np.dtype(np.float64)) == 1

@@ -257,6 +257,6 @@ def _days(container: Container, key: str) -> npt.NDArray[np.int64]:
         numbers = times if times.dtype.kind in "iu" else times.astype("datetime64[D]") - EPOCH
         return np.asarray(numbers.astype(np.int64))
     raise DataFormatError(
-        f"'{container.path}': '{key}': expected dates of the standard calendar, times such as 'hours since 1800-01-01' "
-        f"or whole days since {EPOCH}, got {times.dtype} {times.shape} {stated!r} {calendar!r}"
+        f"'{container.path}': '{key}': expected dates of the standard calendar, 'hours since 1800-01-01' "
+        f"or the like, or whole days since {EPOCH}, got {times.dtype} {times.shape} {stated!r} {calendar!r}"
     )

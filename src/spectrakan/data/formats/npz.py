@@ -1,4 +1,4 @@
-"""npz files as containers, and our own sets as npz. Nothing in them is ever unpickled.
+"""npz files as containers. Nothing in them is ever unpickled.
 
 Members up to `HELD_BYTES` are read whole, which checks their CRC-32. Larger ones are mapped into memory where
 they are not compressed; compressed ones can only be read whole.
@@ -17,11 +17,8 @@ import numpy.typing as npt
 
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import decoding, mismatch, require_size
-from spectrakan.data.formats import schema as own
-from spectrakan.data.formats.native import blocks, draft, named_fields
 from spectrakan.data.lazy import HELD_BYTES
 from spectrakan.data.source import Block, Source, Stamp, size_in_bytes
-from spectrakan.fields import Trajectories
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 """How a zip file begins: with its first member, or with its end if it is empty."""
@@ -74,23 +71,6 @@ def require_bounded(path: Path, archive: zipfile.ZipFile, methods: set[int]) -> 
     require_size(path, "", sum(member.file_size for member in members), path.stat().st_size)
 
 
-def save_npz(path: Path, trajectories: Trajectories, dtype: Any = None) -> Path:
-    """Write a set as npz with the native names; fields are written in pieces, never held whole."""
-    schema = np.array(own.describe(trajectories, dtype))
-    with draft(path) as beside, zipfile.ZipFile(beside, "w") as archive:
-        for name, small in {own.SCHEMA: schema, **own.small_arrays(trajectories)}.items():
-            with _new_member(archive, name) as member:
-                np.lib.format.write_array(member, small, allow_pickle=False)
-        for name, array in named_fields(trajectories):
-            stored = own.stored_type(array, dtype)
-            with _new_member(archive, name) as member:
-                header = {"descr": stored.str, "fortran_order": False, "shape": tuple(array.shape)}
-                np.lib.format.write_array_header_1_0(member, header)
-                for _, block in blocks(array, stored):
-                    member.write(np.ascontiguousarray(block).tobytes())
-    return path
-
-
 def _member(path: Path, stamp: Stamp, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Source:
     key = member.filename.removesuffix(".npy")
     with decoding(path, key, kind="npz"), archive.open(member) as stream:
@@ -114,12 +94,6 @@ def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = reader(stream, max_header_size=_MOST_HEADER)
     return tuple(shape), bool(fortran), dtype
-
-
-def _new_member(archive: zipfile.ZipFile, name: str) -> Any:
-    # A fixed date, so that equal sets make equal files.
-    info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-    return archive.open(info, "w", force_zip64=True)
 
 
 def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:

@@ -22,7 +22,7 @@ FORMAT = "spectrakan-trajectories"
 VERSION = 1
 AXES = ("x", "y", "z")
 SCHEMA = "schema"
-"""Name of the attribute (HDF5, netCDF) or array (npz) that holds the description as JSON."""
+"""Name of the attribute that holds the description as JSON."""
 
 
 @settings

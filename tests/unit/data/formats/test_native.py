@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from spectrakan.data import load_dataset, save_dataset, write_dataset
-from spectrakan.data.formats.native import chunk_shape
+from spectrakan.data import load_dataset, write_dataset
+from spectrakan.data.write import chunk_shape
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
@@ -20,7 +20,7 @@ Make = Callable[..., Trajectories]
 
 @pytest.fixture
 def path(tmp_path: Path, in_time: Make) -> Path:
-    return save_dataset(tmp_path / "set.h5", in_time())
+    return write_dataset(tmp_path / "set.h5", in_time())
 
 
 def change_schema(path: Path, **changes: object) -> None:
