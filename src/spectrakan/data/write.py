@@ -38,12 +38,11 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
     'waves.nc'
     """
     path = Path(path)
-    writers = {".h5": _write_native, ".hdf5": _write_native, ".nc": _write_netcdf}
-    if path.suffix not in writers:
-        raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, writers)}")
+    if path.suffix not in WRITERS:
+        raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}")
     schema = own.describe(trajectories, dtype)
     with draft(path) as beside:
-        writers[path.suffix](beside, trajectories, schema, dtype)
+        WRITERS[path.suffix](beside, trajectories, schema, dtype)
     return path
 
 
@@ -76,6 +75,10 @@ def _write_netcdf(path: Path, trajectories: Trajectories, _: str, dtype: Any) ->
     )
     stored = replace(trajectories, values=values, inputs=inputs).to_xarray()
     stored.to_netcdf(path, engine="h5netcdf")
+
+
+WRITERS = {".h5": _write_native, ".hdf5": _write_native, ".nc": _write_netcdf}
+"""How each ending is written."""
 
 
 def chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:

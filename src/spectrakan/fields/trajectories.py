@@ -353,8 +353,10 @@ def _instants(times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def _cut(array: Array, *key: Any) -> Array:
-    """A part of an array; slices of an array in a file stay unread."""
-    if all(isinstance(entry, slice) for entry in key) and hasattr(array, "narrow"):
-        narrowed: Array = array.narrow(*key)
+    """A part of an array; slices of an array in a file stay unread, samples in a list are read one by one."""
+    if not isinstance(array, np.ndarray):
+        if isinstance(key[0], np.ndarray):
+            return np.stack([np.asarray(array[int(sample)]) for sample in key[0]])
+        narrowed: Array = array.narrow(*key)  # type: ignore[attr-defined]
         return narrowed
-    return np.asarray(array[key if len(key) > 1 else key[0]])
+    return array[key]
