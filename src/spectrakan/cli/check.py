@@ -46,15 +46,14 @@ def check(
     """Read a data file and report whether it is fit to learn from.
 
     \b
-    spectrakan check data.h5                     layout, ranges, bad numbers, copies, equation
+    spectrakan check data.h5                     layout, ranges, bad numbers, copies
     spectrakan check data.h5 --split RUN/record.json   leakage across that split
     spectrakan check 'ncep/*.nc' --problem climate2d
     spectrakan check mine.npz --mapping mine.yaml
     spectrakan check runs/mine-fno-0             the data of a run
 
-    NaN and infinities are reported with their place, copies of trajectories with their numbers, and for a known
-    equation how well the frames solve it (0: exactly, 1: not at all). The exit code is 1 when there are problems,
-    2 when the file cannot be read.
+    NaN and infinities are reported with their place, copies of trajectories with their numbers. The exit code is 1
+    when there are problems, 2 when the file cannot be read.
 
     A mapping is a YAML file that names the arrays of a foreign file, their axes in stored order (sample, time, x, y,
     z, channel) and their fields; `spectrakan check --explain-mapping` prints one with comments.
@@ -140,7 +139,7 @@ def _layout(layout: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _contents(health: Health) -> Iterator[tuple[str, str]]:
-    """Ranges, bad numbers, copies, leakage and the equation."""
+    """Ranges, bad numbers, copies and leakage."""
     for entry in health.ranges:
         unit = f" {entry.field.unit}" if entry.field.unit else ""
         span = "no finite number"
@@ -148,23 +147,12 @@ def _contents(health: Health) -> Iterator[tuple[str, str]]:
             span = f"{entry.minimum:.6g} to {entry.maximum:.6g}, mean {entry.mean:.6g}{unit}"
         bad = f", {entry.bad_count} bad" if entry.bad_count else ""
         yield entry.array, f"{entry.field.name}: {span}{bad}"
-    yield from (("bad", str(where)) for where in health.bad_places)
+    yield from (("bad", where) for where in health.bad_places)
     yield "distinct", f"{health.distinct} of {health.layout['samples']} trajectories"
     if health.copies:
         largest = max(health.copies, key=len)
         shown = ", ".join(str(index) for index in largest[:8])
         yield "copies", f"{len(health.copies)} groups; the largest has {len(largest)}: {shown} ..."
-    leakage, found = health.leakage, health.equation
+    leakage = health.leakage
     copied = f"{len(leakage.copied)} of {leakage.tested}"
     yield "leakage", f"{copied} test samples have a copy in training ({leakage.split})"
-    if not found.samples:
-        yield "equation", f"not checked: {found.note}"
-        return
-    parts = []
-    if found.residual is not None:
-        parts.append(f"relative residual {found.residual:.2g}")
-    if found.unexplained is not None:
-        kind = "solution" if health.layout["steady"] else "change between frames"
-        parts.append(f"the solver misses {found.unexplained:.2g} of the {kind}")
-    note = f" ({found.note})" if found.note else ""
-    yield "equation", f"{', '.join(parts) or 'nothing changes'}{note}"

@@ -1,4 +1,4 @@
-"""Health of a set: layout, ranges, non-finite numbers, copies, leakage across a split, error of the equation."""
+"""Health of a set: layout, ranges, non-finite numbers, copies, leakage across a split."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.equation_check import EquationCheck, check_equation
 from spectrakan.data.formats.plain import FEWEST_CELLS
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_frames
-from spectrakan.data.survey import BadNumber, FieldRange, Progress, duplicate_groups, survey
+from spectrakan.data.survey import FieldRange, Progress, duplicate_groups, survey
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 
@@ -35,12 +34,11 @@ class Health:
     layout: dict[str, Any]
     ranges: tuple[FieldRange, ...]
     bad_numbers: int
-    bad_places: tuple[BadNumber, ...]
+    bad_places: tuple[str, ...]
     copies: tuple[tuple[int, ...], ...]
     """Groups of two or more equal trajectories."""
     distinct: int
     leakage: Leakage
-    equation: EquationCheck
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -59,7 +57,6 @@ def check_dataset(trajectories: Trajectories, split: Split | None = None, progre
     groups = duplicate_groups(trajectories)
     leakage = find_leakage(groups, split)
     bad = sum(entry.bad_count for entry in ranges)
-    equation = check_equation(trajectories)
     problems = [f"{bad} numbers are NaN or infinite, the first is {bad_places[0]}"] if bad else []
     problems += _sizes(trajectories, len(groups) if split is None else None)
     if split is not None and leakage.copied:
@@ -75,9 +72,8 @@ def check_dataset(trajectories: Trajectories, split: Split | None = None, progre
         copies=tuple(group for group in groups if len(group) > 1),
         distinct=len(groups),
         leakage=leakage,
-        equation=equation,
         problems=tuple(problems),
-        warnings=_warnings(trajectories, ranges, leakage, equation),
+        warnings=_warnings(trajectories, ranges, leakage),
     )
 
 
@@ -154,9 +150,7 @@ def _splits_in_time(trajectories: Trajectories) -> bool:
     return True
 
 
-def _warnings(
-    trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage, equation: EquationCheck
-) -> tuple[str, ...]:
+def _warnings(trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage) -> tuple[str, ...]:
     warnings = []
     if len(trajectories) < FEWEST_SAMPLES and _splits_in_time(trajectories):
         warnings.append(f"{len(trajectories)} trajectories: only a split in time (data.split.by=time) is possible")
@@ -169,10 +163,5 @@ def _warnings(
         warnings.append(
             f"with the customary split ({leakage.split}) {len(leakage.copied)} of {leakage.tested} test "
             "samples are copies of training samples; spectrakan's own split keeps copies together"
-        )
-    if equation.unexplained is not None and equation.unexplained > 0.25:
-        warnings.append(
-            f"the data do not follow their equation: the solver misses {equation.unexplained:.0%} of "
-            f"the {'solution' if trajectories.steady else 'change between frames'}"
         )
     return tuple(warnings)

@@ -117,14 +117,20 @@ def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
         return _open[key][1]
     stamp.check(path)
     if key in _open:
-        _open.pop(key)[1].close()
+        _close(_open.pop(key)[1])
     handle = opener(path)
     _open[key] = (kind, handle)
     while len(_open) > MOST_OPEN:
         (owner, _, _), (_, oldest) = _open.popitem(last=False)
         if owner == os.getpid():
-            oldest.close()
+            _close(oldest)
     return handle
+
+
+def _close(handle: Any) -> None:
+    """Close a handle; a folder of files (Zarr) has none to close."""
+    if hasattr(handle, "close"):
+        handle.close()
 
 
 @contextmanager
@@ -135,5 +141,4 @@ def released(path: Path) -> Iterator[None]:
         yield
     finally:
         for key in [key for key in _open if key not in before and key[:2] == (os.getpid(), str(path))]:
-            _, handle = _open.pop(key)
-            handle.close()
+            _close(_open.pop(key)[1])

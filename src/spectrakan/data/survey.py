@@ -22,23 +22,6 @@ LISTED = 10
 
 
 @dataclass(frozen=True)
-class BadNumber:
-    """Position of a NaN or an infinity."""
-
-    array: str
-    sample: int
-    frame: int
-    cell: tuple[int, ...]
-    field: str
-    value: str
-
-    def __str__(self) -> str:
-        cell = ", ".join(str(index) for index in self.cell)
-        where = f"sample {self.sample}, frame {self.frame}, cell ({cell}), {self.field}"
-        return f"{self.value} in {self.array}: {where}"
-
-
-@dataclass(frozen=True)
 class FieldRange:
     """Range and mean of the finite numbers of a field; all None where there are none."""
 
@@ -52,10 +35,10 @@ class FieldRange:
 
 def survey(
     trajectories: Trajectories, progress: Progress | None = None
-) -> tuple[tuple[FieldRange, ...], tuple[BadNumber, ...]]:
+) -> tuple[tuple[FieldRange, ...], tuple[str, ...]]:
     """Ranges of all fields, inputs and parameters, and the first bad numbers; a set is read once, in pieces."""
     ranges: list[FieldRange] = []
-    bad: list[BadNumber] = []
+    bad: list[str] = []
     for name, values, fields in _arrays(trajectories):
         low, high = np.full(len(fields), np.inf), np.full(len(fields), -np.inf)
         total, finite = np.zeros(len(fields)), np.zeros(len(fields), dtype=np.int64)
@@ -116,17 +99,12 @@ def _arrays(trajectories: Trajectories) -> Iterator[tuple[str, Array, Sequence[F
         yield "params", trajectories.params[:, None], tuple(FieldSpec(name) for name in trajectories.param_names)
 
 
-def _bad_numbers(name: str, block: npt.NDArray[Any], begin: int, fields: Sequence[FieldSpec]) -> list[BadNumber]:
+def _bad_numbers(name: str, block: npt.NDArray[Any], begin: int, fields: Sequence[FieldSpec]) -> list[str]:
+    """The first NaN and infinities of a block, each with its position."""
     found = np.argwhere(~np.isfinite(block))[:LISTED].tolist()
     return [
-        BadNumber(
-            name,
-            begin + sample,
-            frame,
-            tuple(cell),
-            fields[channel].name,
-            str(float(block[sample, frame, *cell, channel])),
-        )
+        f"{float(block[sample, frame, *cell, channel])} in {name}: sample {begin + sample}, frame {frame}, "
+        f"cell ({', '.join(map(str, cell))}), {fields[channel].name}"
         for sample, frame, *cell, channel in found
     ]
 
