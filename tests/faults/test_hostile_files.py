@@ -401,7 +401,9 @@ def write_nested_dictionaries(path: Path) -> None:
 
 def write_nested_schema(path: Path) -> None:
     text = '{"format": "spectrakan-trajectories", "version": 1, "origin": ' + nested(20_000) + "}"
-    np.savez(path, values=np.ones(SHAPE), schema=np.array(text))
+    with h5py.File(path, "w", libver="latest") as file:
+        file["values"] = np.ones(SHAPE)
+        file.attrs["schema"] = np.bytes_(text.encode())
 
 
 def write_nested_metadata(path: Path) -> None:
@@ -441,7 +443,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None]]] = {
     "groups.h5": ("groups at most 32 deep", write_nested_groups),
     "circle.h5": ("no known meaning", write_circular_groups),
     "dictionaries.pt": ("dictionaries at most 32 deep|RecursionError", write_nested_dictionaries),
-    "schema.npz": ("schema", write_nested_schema),
+    "schema.h5": ("schema", write_nested_schema),
     "metadata.zarr": ("RecursionError", write_nested_metadata),
     "header.npz": ("readable npz", write_nested_header),
     "names.npz": ("texts", write_endless_names),

@@ -14,9 +14,9 @@ import h5py
 import numpy as np
 
 from spectrakan.data.decoding import missing_package
-from spectrakan.data.formats import schema as own
-from spectrakan.errors import ConfigError, nearest
-from spectrakan.fields import Trajectories, blocks
+from spectrakan.data.formats import native
+from spectrakan.errors import ConfigError, ShapeError, nearest
+from spectrakan.fields import Array, Trajectories, blocks
 
 CHUNK_BYTES = 2**20
 """A chunk holds whole frames of one sample, at most about this much."""
@@ -40,37 +40,38 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
     path = Path(path)
     if path.suffix not in WRITERS:
         raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}")
-    schema = own.describe(trajectories, dtype)
+    if 0 in trajectories.values.shape:
+        raise ShapeError(f"cannot store an empty set of shape {tuple(trajectories.values.shape)}")
     with draft(path) as beside:
-        WRITERS[path.suffix](beside, trajectories, schema, dtype)
+        WRITERS[path.suffix](beside, trajectories, dtype)
     return path
 
 
-def _write_native(path: Path, trajectories: Trajectories, schema: str, dtype: Any) -> None:
+def _write_native(path: Path, trajectories: Trajectories, dtype: Any) -> None:
     """Fields are written sample block by sample block, everything else in double precision."""
     large = {"values": trajectories.values, "inputs": trajectories.inputs}
     with h5py.File(path, "w", libver="latest") as file:
-        for name, numbers in own.small_arrays(trajectories).items():
+        for name, numbers in native.small_arrays(trajectories).items():
             file.create_dataset(name, data=numbers.astype("<f8"), chunks=numbers.shape, fletcher32=True)
         for name, array in large.items():
             if array is None:
                 continue
-            stored = own.stored_type(array, dtype)
+            stored = _stored_type(array, dtype)
             chunks = chunk_shape(array.shape, stored)
             target = file.create_dataset(name, array.shape, stored, chunks=chunks, fletcher32=True)
             for first, block in blocks(array):
                 target[first : first + len(block)] = block.astype(stored, copy=False)
         # Fixed length: text of variable length lives in a heap that has no checksum.
-        file.attrs[own.SCHEMA] = np.bytes_(schema.encode())
+        file.attrs[native.SCHEMA] = np.bytes_(native.describe(trajectories).encode())
 
 
-def _write_netcdf(path: Path, trajectories: Trajectories, _: str, dtype: Any) -> None:
+def _write_netcdf(path: Path, trajectories: Trajectories, dtype: Any) -> None:
     try:
         import h5netcdf  # noqa: F401
     except ImportError:
         raise missing_package(path, "h5netcdf", "climate") from None
     values, inputs = (
-        None if array is None else np.asarray(array).astype(own.stored_type(array, dtype), copy=False)
+        None if array is None else np.asarray(array).astype(_stored_type(array, dtype), copy=False)
         for array in (trajectories.values, trajectories.inputs)
     )
     stored = replace(trajectories, values=values, inputs=inputs).to_xarray()
@@ -79,6 +80,12 @@ def _write_netcdf(path: Path, trajectories: Trajectories, _: str, dtype: Any) ->
 
 WRITERS = {".h5": _write_native, ".hdf5": _write_native, ".nc": _write_netcdf}
 """How each ending is written."""
+
+
+def _stored_type(array: Array, dtype: Any) -> np.dtype[Any]:
+    """The type that numbers are stored with: little-endian; truth values become 0 and 1."""
+    kind = np.dtype(array.dtype if dtype is None else dtype)
+    return np.dtype(np.uint8) if kind.kind == "b" else kind.newbyteorder("<")
 
 
 def chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
