@@ -13,6 +13,7 @@ from spectrakan.data.split import PARTS, Split, SplitSettings, split_frames
 from spectrakan.data.survey import FieldRange, Progress, duplicate_groups, survey
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
+from spectrakan.fields.display import facts
 
 FEWEST_SAMPLES = 3
 """Distinct trajectories that a split into training, validation and test needs."""
@@ -31,7 +32,8 @@ class Leakage:
 class Health:
     """What `check_dataset` found; `problems` make training fail or scores meaningless."""
 
-    layout: dict[str, Any]
+    facts: dict[str, str]
+    samples: int
     ranges: tuple[FieldRange, ...]
     bad_numbers: int
     bad_places: tuple[str, ...]
@@ -65,7 +67,8 @@ def check_dataset(trajectories: Trajectories, split: Split | None = None, progre
             "samples; split the set again"
         )
     return Health(
-        layout=_layout(trajectories),
+        facts=facts(trajectories),
+        samples=trajectories.num_samples,
         ranges=ranges,
         bad_numbers=bad,
         bad_places=bad_places,
@@ -93,28 +96,6 @@ def find_leakage(groups: Sequence[Sequence[int]], split: Split | None = None) ->
     copied = sorted(index for group in groups if not train.isdisjoint(group) for index in group if index in later)
     name = "first 10 % test, rest trains" if split is None else "as recorded"
     return Leakage(split=name, tested=len(later), copied=tuple(copied))
-
-
-def _layout(trajectories: Trajectories) -> dict[str, Any]:
-    grid, times = trajectories.grid, np.asarray(trajectories.times)
-    steps = np.diff(times)
-    return {
-        "task": trajectories.name,
-        "samples": trajectories.num_samples,
-        "frames": len(times),
-        "space": list(grid.shape),
-        "bounds": [list(ends) for ends in grid.bounds],
-        "boundary": list(grid.boundary),
-        "equal_cells": grid.is_uniform(),
-        "times": [float(times[0]), float(times[-1])],
-        "equal_steps": bool(len(steps) < 2 or np.allclose(steps, steps[0], rtol=1e-4)),
-        "steady": trajectories.steady,
-        "dtype": str(trajectories.values.dtype),
-        "gigabytes": float(np.prod(trajectories.values.shape)) * trajectories.values.dtype.itemsize / 1e9,
-        "in_memory": isinstance(trajectories.values, np.ndarray),
-        "params": list(trajectories.param_names),
-        "constants": dict(trajectories.constants),
-    }
 
 
 def _sizes(trajectories: Trajectories, distinct: int | None) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.source import Source, size_in_bytes
+from spectrakan.data.source import size_in_bytes
 from spectrakan.errors import ShapeError
-from spectrakan.fields import blocks
+from spectrakan.fields import Source, blocks
 
 HELD_BYTES = 2**28
 """Arrays up to this size (256 MiB, after striding) are held in memory; larger ones stay in their file."""

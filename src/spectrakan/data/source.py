@@ -12,34 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spectrakan.errors import DataFormatError
+from spectrakan.fields import Source
 
 Block = tuple[slice, ...]
-"""One slice for each stored axis, each with a start, a stop and a positive step."""
-
-
-@runtime_checkable
-class Source(Protocol):
-    """An array in a file, or a NumPy array where a format cannot be read in parts."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the stored axes."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored numbers."""
-        ...
-
-    def __getitem__(self, block: Block, /) -> npt.NDArray[Any]:
-        """The numbers of a block, with all axes kept."""
-        ...
+"""One slice for each stored axis, each with a start, a stop and a positive step; a source gives it with all axes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,12 +70,13 @@ def _write_netcdf(path: Path, trajectories: Trajectories, dtype: Any) -> None:
         import h5netcdf  # noqa: F401
     except ImportError:
         raise missing_package(path, "h5netcdf", "climate") from None
-    values, inputs = (
-        None if array is None else np.asarray(array).astype(_stored_type(array, dtype), copy=False)
-        for array in (trajectories.values, trajectories.inputs)
-    )
-    stored = replace(trajectories, values=values, inputs=inputs).to_xarray()
-    stored.to_netcdf(path, engine="h5netcdf")
+
+    def read(array: Array) -> Array:
+        return np.asarray(array).astype(_stored_type(array, dtype), copy=False)
+
+    inputs = None if trajectories.inputs is None else read(trajectories.inputs)
+    stored = replace(trajectories, values=read(trajectories.values), inputs=inputs)
+    stored.to_xarray().to_netcdf(path, engine="h5netcdf")
 
 
 WRITERS = {".h5": _write_native, ".hdf5": _write_native, ".nc": _write_netcdf}

@@ -2,7 +2,7 @@
 
 from spectrakan.fields.grid import BOUNDARIES, Boundary, Grid
 from spectrakan.fields.signature import OperatorSignature, Window
-from spectrakan.fields.trajectories import Array, FieldSpec, Trajectories, blocks
+from spectrakan.fields.trajectories import Array, FieldSpec, Source, Trajectories, blocks
 
 __all__ = [
     "BOUNDARIES",
@@ -11,6 +11,7 @@ __all__ = [
     "FieldSpec",
     "Grid",
     "OperatorSignature",
+    "Source",
     "Trajectories",
     "Window",
     "blocks",

@@ -15,8 +15,8 @@ from spectrakan.fields.grid import Boundary, Grid
 
 
 @runtime_checkable
-class Array(Protocol):
-    """What an array must offer here: a NumPy array, or one that is read from a file piece by piece."""
+class Source(Protocol):
+    """An array in memory, or one that is read from a file part by part."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -31,6 +31,11 @@ class Array(Protocol):
     def __getitem__(self, key: Any, /) -> Any:
         """The part that `key` names, as a NumPy array."""
         ...
+
+
+@runtime_checkable
+class Array(Source, Protocol):
+    """What an array must offer here: a NumPy array, or one that is read from a file piece by piece."""
 
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         """The whole, as a NumPy array."""
@@ -359,4 +364,4 @@ def _cut(array: Array, *key: Any) -> Array:
             return np.stack([np.asarray(array[int(sample)]) for sample in key[0]])
         narrowed: Array = array.narrow(*key)  # type: ignore[attr-defined]
         return narrowed
-    return array[key]
+    return np.asarray(array[key])

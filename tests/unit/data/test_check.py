@@ -26,8 +26,8 @@ def test_a_good_set_has_no_complaints():
     health = check_dataset(water())
     assert health.problems == ()
     assert health.warnings == ()
-    assert health.layout["samples"] == 12
-    assert health.layout["times"] == [0.0, 0.05]
+    assert health.samples == 12
+    assert health.facts["frames"] == "6, from t = 0 to 0.05"
     assert health.distinct == 12
     heights = next(entry for entry in health.ranges if entry.field.name == "height")
     stored = water().values[..., 0]

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from spectrakan.data.container import NUMBERS, Container
 from spectrakan.data.decoding import decoding, missing_package
 from spectrakan.data.formats.hdf5 import require_sound_heaps
-from spectrakan.data.source import Block, Source, Stamp, opened
+from spectrakan.data.source import Block, Stamp, opened
+from spectrakan.fields import Source
 
 Engine = Literal["scipy", "h5netcdf", "zarr"]
 CLASSIC = (b"CDF\x01", b"CDF\x02")

@@ -9,7 +9,8 @@ import numpy as np
 
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import decoding, mismatch, require_size
-from spectrakan.data.source import Source, size_in_bytes
+from spectrakan.data.source import size_in_bytes
+from spectrakan.fields import Source
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 """How a zip file begins: with its first member, or with its end if it is empty."""

@@ -27,7 +27,8 @@ import numpy.typing as npt
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, missing_package, require_size
 from spectrakan.data.formats.netcdf import open_labelled
-from spectrakan.data.source import Block, Source, Stamp, opened, size_in_bytes
+from spectrakan.data.source import Block, Stamp, opened, size_in_bytes
+from spectrakan.fields import Source
 
 METADATA = (".zgroup", ".zarray", "zarr.json")
 NUMCODECS = (0, 16, 6)
