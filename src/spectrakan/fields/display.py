@@ -28,7 +28,7 @@ def facts(data: Trajectories) -> dict[str, str]:
         "cells": " x ".join(str(size) for size in data.grid.shape),
         "domain": " x ".join(f"[{low:g}, {high:g}]" for low, high in data.grid.bounds),
         "boundary": ", ".join(data.grid.boundary),
-        "frames": f"{len(data.times)}, from t = {data.times[0]:g} to {data.times[-1]:g}",
+        "frames": "" if data.steady else f"{len(data.times)}, from t = {data.times[0]:g} to {data.times[-1]:g}",
         "parameters": ", ".join(data.param_names),
         "constants": ", ".join(f"{name} {value:g}" for name, value in data.constants.items()),
         "numbers": f"{data.values.dtype}, {math.prod(data.values.shape) * data.values.dtype.itemsize / 1e6:.3g} MB",
