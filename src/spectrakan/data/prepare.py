@@ -99,9 +99,7 @@ class Prepared:
     dtype: torch.dtype = torch.float32
 
     def part(self, name: str) -> Part:
-        """The part of that name; PDEBench's split chooses weights by its test part."""
-        if name == "validation" and self.split.validation_is_test:
-            name = "test"
+        """The part of that name."""
         return self.parts[name]
 
     def windows(self, part: str, horizon: int = 1, starts: Starts = "all") -> Windows:

@@ -52,7 +52,7 @@ def build_session(
         learns = any(parameter.requires_grad for parameter in model.parameters())
         count = STATISTICS_WINDOWS if learns else len(windows)
         spread = spread_out(windows, count, runtime)
-        model.fit_windows(spread, units=config.training.normalize)
+        model.fit_windows(spread)
     loader = Loader(
         windows,
         LoaderSettings(
@@ -95,7 +95,7 @@ def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared,
 def training_windows(config: RunSettings, prepared: Prepared) -> Windows:
     """Windows of the training part; a field observed in part is seen from its first frame only."""
     horizon = 1 if prepared.trajectories.steady else config.training.horizon
-    starts: Starts = "first" if config.data.observed_fraction < 1.0 else config.training.starts
+    starts: Starts = "first" if config.data.observed_fraction < 1.0 else "all"
     return prepared.windows("train", horizon=horizon, starts=starts)
 
 
@@ -103,9 +103,7 @@ def validation_windows(config: RunSettings, prepared: Prepared) -> Windows | Non
     """One window from the start of each validation sample; None where there are none."""
     if not prepared.part("validation").samples:
         return None
-    return prepared.windows(
-        "validation", horizon=config.training.validation_frames or prepared.horizon, starts="first"
-    )
+    return prepared.windows("validation", horizon=prepared.horizon, starts="first")
 
 
 def build_operator(

@@ -32,9 +32,8 @@ def loss(
     *,
     grid: Grid | None = None,
     observed: Bool[Tensor, "batch 1 *space 1"] | None = None,
-    step_reduction: Literal["mean", "sum"] = "mean",
 ) -> Float[Tensor, " batch"]:
-    """The loss of each sample; `observed` marks the cells that count, `step_reduction` is over frames.
+    """The loss of each sample; `observed` marks the cells that count.
 
     >>> truth = torch.ones(1, 1, 8, 1)
     >>> round(float(loss("relative_l2", 1.1 * truth, truth)), 4)
@@ -45,8 +44,7 @@ def loss(
     if name != "mse":
         # The root has no slope at zero; the tiny constant keeps the gradient of a perfect prediction finite.
         error = (error + 1e-24).sqrt() / _square(target, weights).clamp_min(FLOOR**2).sqrt()
-    per_frame = error.mean(-1)
-    return per_frame.sum(1) if step_reduction == "sum" else per_frame.mean(1)
+    return error.mean((1, 2))
 
 
 def cell_weights(like: Fields, grid: Grid | None, observed: Tensor | None) -> Tensor:

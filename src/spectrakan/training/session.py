@@ -79,13 +79,7 @@ class Session:
     def rate(self) -> float:
         """The learning rate of the next step."""
         training = self.config.training
-        shape = rate_factor(
-            training.schedule,
-            self.position.step,
-            self.total_steps,
-            warmup=training.warmup,
-            halve_every=training.halve_epochs * len(self.loader),
-        )
+        shape = rate_factor(training.schedule, self.position.step, self.total_steps, warmup=training.warmup)
         return training.learning_rate * shape * self.position.rate_factor
 
     def constrain(self) -> None:
