@@ -71,6 +71,8 @@ def _foreign(folder: Path) -> list[Path]:
     tensors = {key: torch.from_numpy(array) for key, array in pair.items()}
     torch.save(tensors, folder / "pair.pt")
     torch.save(tensors, folder / "old.pt", _use_new_zipfile_serialization=False)
+    scipy.io.savemat(folder / "five.mat", {"coeff": pair["x"], "sol": pair["y"]})
+    scipy.io.savemat(folder / "packed.mat", {"a": pair["x"], "u": pair["y"]}, do_compression=True)
     with h5py.File(folder / "seven.mat", "w", userblock_size=512) as file:
         file["coeff"], file["sol"] = pair["x"].T, pair["y"].T
     with (folder / "seven.mat").open("rb+") as raw:
@@ -97,6 +99,8 @@ def _foreign(folder: Path) -> list[Path]:
         "packed.npz",
         "pair.pt",
         "old.pt",
+        "five.mat",
+        "packed.mat",
         "seven.mat",
         "classic.nc",
     ]

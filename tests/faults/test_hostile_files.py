@@ -430,7 +430,7 @@ def write_endless_names(path: Path) -> None:
 HOSTILE: dict[str, tuple[str, Callable[[Path], None]]] = {
     "false_size.npz": ("stored bytes", write_zip_with_a_false_size),
     "bz2.npz": ("compression", write_bz2_bomb),
-    "bomb.mat": ("MATLAB 5 file", write_mat_bomb),
+    "bomb.mat": ("unknown type 0", write_mat_bomb),
     "view.pt": ("stored bytes", write_view_bomb),
     "bytes.pt": ("byte array", write_byte_array_bomb),
     "compressed.pt": ("compression", write_compressed_torch),

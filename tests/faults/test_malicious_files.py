@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
 import torch
 import zarr
 
@@ -123,3 +124,9 @@ def test_mapping_with_a_yaml_object(tmp_path: Path, marker: Path):
     with pytest.raises(ConfigError, match="not valid YAML"):
         load_dataset(tmp_path / "set.npz", mapping=tmp_path / "map.yaml")
     assert not marker.exists()
+
+
+def test_matlab_objects_are_left_out(tmp_path: Path):
+    arrays = {"coeff": np.zeros((2, 4, 4)), "sol": np.ones((2, 4, 4)), "note": {"a": "text"}}
+    scipy.io.savemat(tmp_path / "set.mat", arrays)
+    assert float(np.asarray(load_dataset(tmp_path / "set.mat").values).min()) == 1.0

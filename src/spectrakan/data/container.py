@@ -1,6 +1,6 @@
 """What a data file holds, whatever its kind: named arrays and attributes, before any of it has a meaning.
 
-A file's kind (HDF5, npz, netCDF, Zarr, .pt) says how bytes become arrays; its layout (native, PDEBench,
+A file's kind (HDF5, npz, netCDF, Zarr, .pt, .mat) says how bytes become arrays; its layout (native, PDEBench,
 named axes, ...) says what the arrays mean. A container is independent of the layout, so that every layout can be
 read from every kind of file.
 """

@@ -17,6 +17,7 @@ from spectrakan.data.formats import climate, dimensions, native, pdebench, plain
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.hdf5 import is_hdf5, open_hdf5
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
+from spectrakan.data.formats.mat import HEADER_5, HEADER_73, open_mat, open_mat73
 from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
 from spectrakan.data.formats.npz import MAGIC, open_npz
 from spectrakan.data.formats.torch_file import open_torch
@@ -36,16 +37,13 @@ LAYOUTS: tuple[tuple[Callable[[Container], bool], Callable[[Container], Trajecto
 """Layouts from the most to the least specific: whether a container has it, and how it is read."""
 
 
-MATLAB_5, MATLAB_73 = b"MATLAB 5.0 MAT-file", b"MATLAB 7.3 MAT-file"
-
-
 def load_dataset(
     path: Path | str,
     *,
     mapping: DataMapping | Mapping[str, Any] | Path | str | None = None,
     allow_virtual: bool = False,
 ) -> Trajectories:
-    """Read a data set of any known format: HDF5, npz, netCDF, Zarr, .pt or MATLAB 7.3, known by content.
+    """Read a data set of any known format: HDF5, npz, netCDF, Zarr, .pt or .mat, known by content, not by name.
 
     A `mapping` (settings, a dictionary, or a YAML file) says what the arrays of a foreign file mean and overrules
     its layout. Fields of more than `HELD_BYTES` stay in the file as a `LazyArray`; smaller ones are read.
@@ -83,22 +81,20 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
     if not head:
         raise DataFormatError(f"'{path}' is empty")
     if hierarchical:
-        if head.startswith(MATLAB_73):
-            return open_hdf5(path, reverse=True, allow_virtual=allow_virtual)
+        if head.startswith(HEADER_73):
+            return open_mat73(path, allow_virtual=allow_virtual)
         return _open_hierarchical(path, allow_virtual=allow_virtual)
     if head.startswith(CLASSIC):
         return open_netcdf(path, classic=True)
-    if head.startswith(MATLAB_5):
-        raise DataFormatError(
-            f"'{path}' is a MATLAB 5 file; save it with -v7.3, or give the arrays of scipy.io.loadmat to "
-            "Trajectories.from_arrays"
-        )
+    if head.startswith(HEADER_5):
+        return open_mat(path)
     if head.startswith(MAGIC):
         return open_torch(path) if _is_torch_archive(path) else open_npz(path)
     if head.startswith(b"\x80") and path.suffix in {".pt", ".pth"}:
         return open_torch(path)  # the format of torch before 1.6, a bare pickle that is read without running it
     raise DataFormatError(
-        f"'{path}' begins with {head[:8]!r}, which is none of HDF5, npz, netCDF and .pt, and it is no Zarr folder"
+        f"'{path}' begins with {head[:8]!r}, which is none of HDF5, npz, netCDF, .pt and .mat, "
+        "and it is no Zarr folder"
     )
 
 

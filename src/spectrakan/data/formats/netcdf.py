@@ -50,11 +50,11 @@ def open_labelled(
 
 
 def _open_classic(path: Path) -> Any:
-    return _open(path, {"engine": "scipy"})
+    return _open(path, engine="scipy")
 
 
 def _open_netcdf4(path: Path) -> Any:
-    return _open(path, {"engine": "h5netcdf", "backend_kwargs": {"phony_dims": "access"}})
+    return _open(path, engine="h5netcdf", backend_kwargs={"phony_dims": "access"})
 
 
 def open_labelled_zarr(path: Path) -> Any:
@@ -63,10 +63,10 @@ def open_labelled_zarr(path: Path) -> Any:
 
     group = zarr.open_group(str(path), mode="r", use_consolidated=False)
     texts = [name for name, array in group.arrays() if np.dtype(array.dtype).kind not in NUMBERS + "mM"]
-    return _open(path, {"engine": "zarr", "drop_variables": texts, "backend_kwargs": {"consolidated": False}})
+    return _open(path, engine="zarr", drop_variables=texts, backend_kwargs={"consolidated": False})
 
 
-def _open(path: Path, options: dict[str, Any]) -> Any:
+def _open(path: Path, **options: Any) -> Any:
     import xarray
 
     return xarray.open_dataset(path, cache=False, decode_times=False, decode_timedelta=False, **options)

@@ -1,4 +1,4 @@
-"""Arrays with customary names and no other explanation, as people save them in npz, .pt and HDF5.
+"""Arrays with customary names and no other explanation, as people save them in npz, .pt, .mat and HDF5.
 
 | arrays | meaning |
 |---|---|

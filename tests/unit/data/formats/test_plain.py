@@ -7,6 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import scipy.io
 import torch
 
 from spectrakan.data import load_dataset
@@ -65,7 +66,7 @@ def test_what_cannot_be_taken_for_granted_is_refused(tmp_path: Path, arrays: dic
 PARAMS = np.array([[1.0, 10.0], [2.0, 20.0]])
 
 
-@pytest.mark.parametrize("kind", ["npz", "pt", "h5"])
+@pytest.mark.parametrize("kind", ["npz", "pt", "h5", "mat"])
 @pytest.mark.parametrize("named", [True, False])
 def test_parameters_are_read_from_every_kind_of_file(tmp_path: Path, kind: str, named: bool):
     path = tmp_path / f"set.{kind}"
@@ -75,11 +76,14 @@ def test_parameters_are_read_from_every_kind_of_file(tmp_path: Path, kind: str, 
     elif kind == "pt":
         tensors = {"values": torch.from_numpy(VALUES), "params": torch.from_numpy(PARAMS)}
         torch.save(tensors | ({"param_names": names} if named else {}), path)
-    else:
+    elif kind == "h5":
         with h5py.File(path, "w") as file:
             file["values"], file["params"] = VALUES, PARAMS
             if named:
                 file["param_names"] = names
+    else:
+        scipy.io.savemat(path, {"values": VALUES, "params": PARAMS})
+        named = False  # text of MATLAB files is left out
     found = load_dataset(path)
     np.testing.assert_array_equal(found.params, PARAMS)
     assert found.param_names == (("Re", "Ma") if named else ("param_0", "param_1"))
