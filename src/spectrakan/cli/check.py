@@ -46,15 +46,14 @@ def check(
     """Read a data file and report whether it is fit to learn from.
 
     \b
-    spectrakan check data.h5                     layout, ranges, bad numbers, copies, equation
+    spectrakan check data.h5                     layout, ranges, bad numbers, copies
     spectrakan check data.h5 --split RUN/record.json   leakage across that split
     spectrakan check 'ncep/*.nc' --problem climate2d
     spectrakan check mine.npz --mapping mine.yaml
     spectrakan check runs/mine-fno-0             the data of a run
 
-    NaN and infinities are reported with their place, copies of trajectories with their numbers, and for a known
-    equation how well the frames solve it (0: exactly, 1: not at all). The exit code is 1 when there are problems,
-    2 when the file cannot be read.
+    NaN and infinities are reported with their place, copies of trajectories with their numbers. The exit code is 1
+    when there are problems, 2 when the file cannot be read.
 
     A mapping is a YAML file that names the arrays of a foreign file, their axes in stored order (sample, time, x, y,
     z, channel) and their fields; `spectrakan check --explain-mapping` prints one with comments.
@@ -123,7 +122,7 @@ def _print(path: Path, health: Health) -> None:
 
 
 def _contents(health: Health) -> Iterator[tuple[str, str]]:
-    """Ranges, bad numbers, copies, leakage and the equation."""
+    """Ranges, bad numbers, copies and leakage."""
     for entry in health.ranges:
         unit = f" {entry.field.unit}" if entry.field.unit else ""
         span = "no finite number"
@@ -137,13 +136,6 @@ def _contents(health: Health) -> Iterator[tuple[str, str]]:
         largest = max(health.copies, key=len)
         shown = ", ".join(str(index) for index in largest[:8])
         yield "copies", f"{len(health.copies)} groups; the largest has {len(largest)}: {shown} ..."
-    leakage, found = health.leakage, health.equation
+    leakage = health.leakage
     copied = f"{len(leakage.copied)} of {leakage.tested}"
     yield "leakage", f"{copied} test samples have a copy in training ({leakage.split})"
-    if not found.samples:
-        yield "equation", f"not checked: {found.note}"
-        return
-    kind = "solution" if health.steady else "change between frames"
-    missed = found.unexplained
-    text = "nothing changes" if missed is None else f"the solver misses {missed:.2g} of the {kind}"
-    yield "equation", text + (f" ({found.note})" if found.note else "")
