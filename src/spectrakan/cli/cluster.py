@@ -16,14 +16,12 @@ import numpy.typing as npt
 
 from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError, RunError, SpectraKANError
-from spectrakan.fields import Array
+from spectrakan.fields.trajectories import Array, samples_per_block
 
 SECONDS_TO_JOIN = 60
 """Time that a scheduler and its first worker have to answer."""
-PIECES_A_WORKER = 4
-"""Pieces of a set that each worker solves for, at least, so that all end at about the same time."""
-PIECE_VALUES = 2**22
-"""Largest number of values in a piece: 32 MB on the way."""
+BLOCKS_AHEAD = 2
+"""Blocks of samples that each worker has to do, so that it need not wait for the file."""
 
 
 @contextmanager
@@ -69,18 +67,17 @@ def as_they_end(client: Any, function: Callable[..., Any], arguments: Sequence[A
 
 
 class ClusterArray:
-    """An array of samples that workers solve for, `(samples, time, *space, channel)`, some pieces ahead of reading.
+    """An array of samples that workers solve for, `(samples, time, *space, channel)`, some blocks ahead of reading.
 
-    The numbers are those of the array itself: a sample does not depend on the samples that are solved with it.
+    The blocks are those in which files are written: numbers of a sample may differ in their last digits with the
+    samples that are solved with it, so that only the same blocks give the same file.
     """
 
     def __init__(self, client: Any, array: Array, progress: Progress | None = None) -> None:
         self.client, self.array, self.progress = client, array, progress
         self.shape, self.dtype = array.shape, array.dtype
-        workers = max(1, len(client.scheduler_info()["workers"]))
-        self.ahead = 2 * workers
-        share = -(-self.shape[0] // (PIECES_A_WORKER * workers))
-        self.size = max(1, min(share, PIECE_VALUES // max(1, int(np.prod(self.shape[1:])))))
+        self.ahead = BLOCKS_AHEAD * max(1, len(client.scheduler_info()["workers"]))
+        self.size = samples_per_block(array)
         self.futures: dict[int, Any] = {}
         self.latest: tuple[int, npt.NDArray[Any]] = (-1, np.empty(0))
 
@@ -91,17 +88,17 @@ class ClusterArray:
         samples = range(chosen, chosen + 1) if isinstance(chosen, int) else chosen
         if not samples or samples.step != 1:
             return np.asarray(self.array[key])
-        pieces = range(samples[0] // self.size, samples[-1] // self.size + 1)
-        whole = np.concatenate([self._piece(number) for number in pieces])
-        begin = samples.start - pieces.start * self.size
+        numbers = range(samples[0] // self.size, samples[-1] // self.size + 1)
+        whole = np.concatenate([self._block(number) for number in numbers])
+        begin = samples.start - numbers.start * self.size
         part = whole[begin : begin + len(samples)]
         return np.asarray(part[(0 if isinstance(chosen, int) else slice(None), *rest)])
 
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
-    def _piece(self, number: int) -> npt.NDArray[Any]:
-        """The samples of a piece; the next ones are asked for meanwhile."""
+    def _block(self, number: int) -> npt.NDArray[Any]:
+        """The samples of a block; the next ones are asked for meanwhile."""
         if self.latest[0] == number:
             return self.latest[1]
         last = -(-self.shape[0] // self.size)
