@@ -30,7 +30,7 @@ POLL_SECONDS = 0.1
 WAIT_SECONDS = 60
 """How long a cell is waited for that the process of a lost worker still holds: until its checkpoint is written."""
 LOST = -1
-"""In place of an exit code: workers were lost with this cell again and again."""
+"""In place of an exit code: every worker that ran the cell was lost."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,8 @@ def _note(outcome: Outcome, cell: Cell, code: int, archive: Archive) -> str:
         outcome.taken.append(cell.name)
         return "another process runs it"
     if archive.failure(cell) is None:
-        archive.keep_failure(cell, f"its process ended with code {code}")
+        lost = "the cluster lost each worker that ran it"
+        archive.keep_failure(cell, lost if code == LOST else f"its process ended with code {code}")
     outcome.failed.append(cell.name)
     return f"failed, {archive.failure(cell)}"
 
