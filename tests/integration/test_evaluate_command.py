@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectrakan.cli.compare import compare
 from spectrakan.cli.evaluate import evaluate
 from spectrakan.cli.predict import predict
 from spectrakan.data.generate import generate
@@ -93,6 +94,9 @@ def test_a_file_of_others_is_scored(droplets, tmp_path, capsys):
     evaluate(droplets, data=tmp_path / "others.npz", horizon=3, cost=True)
     assert "Rollout of 2 samples over 3 frames" in capsys.readouterr().out
     assert read(droplets, "others-3frames-cost")["num_samples"] == 2
+    (kept,) = (droplets / "evaluations").glob("others*.json")
+    compare([droplets, kept])
+    assert "others" in capsys.readouterr().out, "the evaluation has the run's problem, though the file names none"
 
 
 def test_a_model_of_stencils_is_refused_on_other_grids_unless_asked(tmp_path, capsys):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spectrakan.errors import DataFormatError
+from spectrakan.errors import ConfigError, DataFormatError
 
 if TYPE_CHECKING:
     from spectrakan.data.check import Health
@@ -28,7 +28,10 @@ def _explain_mapping(asked: bool) -> bool:
 
 
 def check(
-    path: Annotated[Path, typer.Argument(help="Data file of any format that `load_dataset` reads, or a run folder.")],
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="Data file, or run folder; left out: the data of --problem.", show_default=False),
+    ] = None,
     split: Annotated[
         Path | None, typer.Option(help="JSON file with the indices of a split, or a run's record.json.")
     ] = None,
@@ -48,6 +51,7 @@ def check(
     \b
     spectrakan check data.h5                     layout, ranges, bad numbers, copies
     spectrakan check data.h5 --split RUN/record.json   leakage across that split
+    spectrakan check --problem climate2d         the data that come with a problem
     spectrakan check 'ncep/*.nc' --problem climate2d
     spectrakan check mine.npz --mapping mine.yaml
     spectrakan check runs/mine-fno-0             the data of a run
@@ -63,17 +67,19 @@ def check(
 
     recorded = None if split is None else _read_split(split)
     trajectories = _load(path, problem, mapping)
-    with progress_bar(f"checking {path.name}") as progress:
+    title = problem if path is None else path.name
+    with progress_bar(f"checking {title}") as progress:
         health = check_dataset(trajectories, recorded, progress)
     if as_json:
         print(json.dumps(health.to_json(), indent=2))
     else:
-        _print(path, health)
+        print(path or problem)
+        _print(health)
     if health.problems:
         raise typer.Exit(1)
 
 
-def _load(path: Path, name: str, mapping: Path | None) -> Trajectories:
+def _load(path: Path | None, name: str, mapping: Path | None) -> Trajectories:
     from dataclasses import replace
 
     from spectrakan.data.load import load_dataset
@@ -81,15 +87,16 @@ def _load(path: Path, name: str, mapping: Path | None) -> Trajectories:
     from spectrakan.data.problems import problem_named
     from spectrakan.runs import RunFolder
 
-    folder = RunFolder(path)
-    if path.is_dir() and folder.started:
+    known = problem_named(name) if name else None
+    if known is not None and known.load is not None:
+        return known.load(path)
+    if path is None:
+        raise ConfigError("name a data file or a run folder, or --problem with one that comes with data (climate2d)")
+    if path.is_dir() and (folder := RunFolder(path)).started:
         from spectrakan.training import resolve
 
         resolved = resolve(folder.read_config())
         return find(resolved.problem, resolved.config.data)
-    known = problem_named(name) if name else None
-    if known is not None and known.load is not None:
-        return known.load(path)
     found = load_dataset(path, mapping=mapping)
     return replace(found, name=name or found.name)
 
@@ -109,8 +116,7 @@ def _read_split(path: Path) -> Split:
     return Split.from_json(inner)
 
 
-def _print(path: Path, health: Health) -> None:
-    print(path)
+def _print(health: Health) -> None:
     for title, text in (*health.facts.items(), *_contents(health)):
         print(f"  {title:12} {text}")
     for problem in health.problems:

@@ -156,6 +156,7 @@ def _written(subject: Subject, found: dict[str, Any], asked: Asked, runtime: Run
     path = subject.folder.path / "evaluations" / f"{name}.json"
     record = {
         **found,
+        "task": subject.config.task,  # a file need not name its problem
         "parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
         "config": as_mapping(subject.config),
         "provenance": provenance(

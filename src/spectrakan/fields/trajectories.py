@@ -46,10 +46,14 @@ BLOCK_BYTES = 2**26
 """Most that is read in one piece while a large array is copied (64 MiB)."""
 
 
+def samples_per_block(array: Array) -> int:
+    """How many samples are at most `BLOCK_BYTES`; at least one."""
+    return max(1, BLOCK_BYTES // max(1, int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize))
+
+
 def blocks(array: Array) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     """The samples of an array in pieces of at most `BLOCK_BYTES` or one sample, each with the number of its first."""
-    size = int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize
-    step = max(1, BLOCK_BYTES // max(1, size))
+    step = samples_per_block(array)
     for first in range(0, array.shape[0], step):
         yield first, np.asarray(array[first : first + step])
 

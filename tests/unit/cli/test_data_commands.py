@@ -150,6 +150,15 @@ def test_check_explains_mappings_without_a_file():
     assert result.output == MAPPING_HELP
 
 
+def test_check_takes_the_data_of_a_problem():
+    found = run("check", "--problem", "climate2d")
+    assert found.exit_code == 0
+    assert "730 of 730 trajectories" in found.output
+    refused = run("check")
+    assert refused.exit_code != 0
+    assert "name a data file or a run folder" in str(refused.exception)
+
+
 def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
     made = generate("darcy2d", 3, resolution=8)
     path = tmp_path / "mine.npz"
