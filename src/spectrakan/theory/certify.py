@@ -20,14 +20,14 @@ from spectrakan.nn.kan import KAN
 from spectrakan.theory.attack import Attack, AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate, Entry, LayerEdges, Status
 from spectrakan.theory.kan_bounds import box_bound, box_images, exact_bounds, layers_of, product_bound
+from spectrakan.theory.norms import spectral_norm
 from spectrakan.theory.parts import model_maps
-from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample, bound_token, fits
-from spectrakan.theory.tangent import spectral_norm
+from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample
 from spectrakan.theory.theorem import Constants
 
 TOO_LARGE = (
-    "fields of this size are not propagated through the trunk: modulation and prediction are measured, not bounded; "
-    "certify at a lower resolution or width for a proof"
+    "this model has too many hidden units for a proof: modulation and prediction are measured, not "
+    "bounded; certify at a lower resolution or width for a proof"
 )
 UNBOUNDED = "no finite bound in float64 for {}: weights or values are too large"
 
@@ -36,8 +36,6 @@ UNBOUNDED = "no finite bound in float64 for {}: weights or values are too large"
 class CertifySettings:
     """Effort of a certificate."""
 
-    stages: int = 4
-    """Nested balls that the bounds grow through; more are tighter and slower."""
     attack: AttackSettings = AttackSettings()
     """Effort of the attacks on the bounds."""
 
@@ -72,15 +70,10 @@ def certify(
         )
     if not 0 < radius < math.inf:
         raise ConfigError(f"the radius of the region must be positive and finite, got {radius}")
-    if model.conditioning is not None:
-        raise ConfigError(
-            f"no bound exists yet for conditioning='{model.config.conditioning}'; certify a model with "
-            "conditioning='readout'"
-        )
     config = config or CertifySettings()
     region = _Region.of(model, inputs, params, grid, radius)
     numbers = range(inputs.shape[0])
-    samples = [region.bounds(number, config.stages) for number in numbers]
+    samples = [region.bounds(number) for number in numbers]
     attacks = [region.attacks(number, config.attack) for number in numbers]
     worst = {name: reduce(Attack.worse, (found[name] for found in attacks)) for name in QUANTITIES}
     constants = [sample.constants for sample in samples if sample.constants is not None]
@@ -90,12 +83,12 @@ def certify(
         entries |= _theorem_entries(constants, log_paper, worst["modulation"].slope)
     network, edges = region.model._need_token().network, tuple[LayerEdges, ...]()
     if isinstance(network, KAN):
-        summaries = region.summaries()
+        summaries = torch.stack([sample.summary for sample in samples]).unbind(1)
         entries, edges = _kan_entries(network, *summaries) | entries, _edges(network, *summaries)
     unbounded = [name for name, entry in entries.items() if math.isinf(entry.value)]
     if log_paper is not None and math.isfinite(log_paper):
         unbounded = [name for name in unbounded if name != "modulation_paper"]
-    notes = [] if region.status == "certified" else [TOO_LARGE]
+    notes = [] if "prediction" in samples[0].rates else [TOO_LARGE]
     return Certificate(
         radius=radius,
         num_inputs=inputs.shape[0],
@@ -128,41 +121,19 @@ class _Region:
         history, scaled = exact.normalized(inputs.cpu().double(), given)
         return cls(exact, history, scaled, exact.axes(history, grid), radius)
 
-    @property
-    def status(self) -> Status:
-        """Of what lies behind the trunk: whether bounds go through it."""
-        return "certified" if fits(self.model, self.history) else "estimated"
-
     def one(self, number: int) -> tuple[Tensor, Tensor | None]:
         params = None if self.params is None else self.params[number : number + 1]
         return self.history[number : number + 1], params
 
-    def bounds(self, number: int, stages: int) -> SampleBounds:
+    def bounds(self, number: int) -> SampleBounds:
         """All bounds around one input, or the token's alone where fields are too large."""
-        history, params = self.one(number)
-        radii = [self.radius * (step + 1) / stages for step in range(stages)]
-        token = bound_token(self.model, history, params, self.axes, radii)
-        if self.status == "certified":
-            found = bound_sample(self.model, history, params, self.axes, radii)
-            for here, other in ((found.rates, token.rates), (found.change, token.change)):
-                here["token"] = min(here["token"], other["token"])
-            return found
-        return token
+        return bound_sample(self.model, *self.one(number), self.axes, [self.radius])[0]
 
     def attacks(self, number: int, config: AttackSettings) -> dict[str, Attack]:
         history, params = self.one(number)
         maps = model_maps(self.model, params, self.axes)
         sizes = {"token": euclid, "modulation": euclid, "prediction": largest}
         return {name: attack(maps[name], history, self.radius, sizes[name], config) for name in QUANTITIES}
-
-    def summaries(self) -> tuple[Tensor, Tensor]:
-        """Boxes that hold the summaries of every ball, `(B, d_0)` each."""
-        token = self.model._need_token()
-        middle = token.summary(self.model.decayed(self.history), self.params, self.axes)
-        reach = torch.full_like(middle, self.radius * token.gain(self.axes))
-        if self.params is not None:
-            reach[:, middle.shape[1] - self.params.shape[1] :] = 0
-        return middle - reach, middle + reach
 
 
 def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> dict[str, Entry]:

@@ -50,7 +50,7 @@ def model_maps(model: SpectraKAN, params: Tensor | None, axes: Sequence[Axis]) -
         return found
 
     def features(history: Tensor) -> Tensor:
-        return model._features(*given(history), axes, None)
+        return model._features(*given(history), axes, token(history))
 
     def modulation(history: Tensor) -> Tensor:
         value = model._value(token(history), features(history), axes)
