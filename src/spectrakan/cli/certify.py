@@ -90,5 +90,5 @@ def _table(found: Certificate, folder: Path) -> str:
     head, *rows = certificate_rows(found)
     lines = [f"{found.num_inputs} inputs of {cells} cells, sup-norm balls of radius {found.radius:g} (normalised)"]
     lines += [f"{row[0]:24} {row[1]:>10} {row[2]:>10} {row[3]:>8}  {row[4]}" for row in [head, *rows]]
-    lines += list(found.notes)
+    lines += [*found.notes, f"{found.sentence}."]
     return "\n".join([*lines, f"{folder / 'certificate.html'} and certificate.json written"])

@@ -33,7 +33,11 @@ def certificate_page(title: str, found: Certificate) -> str:
     region = f"Around {found.num_inputs} inputs of {cells} cells, every cell perturbed by at most {found.radius:g}"
     refuted = f"REFUTED by an attack: {', '.join(found.beaten)}. These bounds are wrong."
     held = "All bounds held." if not found.beaten else refuted
-    lead = [Paragraph(f"{region} in normalised units, parameters held."), Paragraph(held, note=bool(found.beaten))]
+    lead = [
+        Paragraph(f"{found.sentence}."),
+        Paragraph(f"{region} in normalised units, parameters held."),
+        Paragraph(held, note=bool(found.beaten)),
+    ]
     notes = map(Paragraph, (CERTIFIED, ATTACKED, *found.notes))
     meanings = [[name, entry.meaning] for name, entry in found.entries.items()]
     sections = [

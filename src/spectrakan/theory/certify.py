@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import reduce
@@ -64,17 +65,38 @@ def certify(
     >>> certificate.status["modulation"], certificate.modulation_attacked <= certificate.modulation
     ('certified', True)
     """
+    return certify_radii(model, inputs, [radius], params=params, grid=grid, config=config)[0]
+
+
+def certify_radii(
+    model: Operator,
+    inputs: Tensor,
+    radii: Sequence[float],
+    *,
+    params: Tensor | None = None,
+    grid: Grid | None = None,
+    config: CertifySettings | None = None,
+) -> list[Certificate]:
+    """A certificate for every radius, at the price of the bounds of one."""
     if not isinstance(model, SpectraKAN) or model.global_token is None:
         raise ConfigError(
             f"certificates are about the token and modulation of a spectrakan model, got '{model.name}'"
         )
-    if not 0 < radius < math.inf:
-        raise ConfigError(f"the radius of the region must be positive and finite, got {radius}")
-    config = config or CertifySettings()
-    region = _Region.of(model, inputs, params, grid, radius)
-    numbers = range(inputs.shape[0])
-    samples = [region.bounds(number) for number in numbers]
-    attacks = [region.attacks(number, config.attack) for number in numbers]
+    if bad := [radius for radius in radii if not 0 < radius < math.inf]:
+        raise ConfigError(f"the radius of the region must be positive and finite, got {bad[0]}")
+    region = _Region.of(model, inputs, params, grid)
+    tries = (config or CertifySettings()).attack
+    samples = [region.bounds(number, radii) for number in range(inputs.shape[0])]
+    attacks = [[region.attacks(number, radius, tries) for number in range(inputs.shape[0])] for radius in radii]
+    return [
+        _certificate(region, radius, [sample[place] for sample in samples], attacks[place])
+        for place, radius in enumerate(radii)
+    ]
+
+
+def _certificate(
+    region: _Region, radius: float, samples: list[SampleBounds], attacks: list[dict[str, Attack]]
+) -> Certificate:
     worst = {name: reduce(Attack.worse, (found[name] for found in attacks)) for name in QUANTITIES}
     constants = [sample.constants for sample in samples if sample.constants is not None]
     log_paper = max(each.log_paper() for each in constants) if constants else None
@@ -91,8 +113,8 @@ def certify(
     notes = [] if "prediction" in samples[0].rates else [TOO_LARGE]
     return Certificate(
         radius=radius,
-        num_inputs=inputs.shape[0],
-        resolution=tuple(inputs.shape[2:-1]),
+        num_inputs=len(samples),
+        resolution=tuple(region.history.shape[2:-1]),
         entries=entries,
         edges=edges,
         constants=max(constants, key=Constants.covariance).as_mapping() if constants else {},
@@ -109,31 +131,28 @@ class _Region:
     history: Tensor
     params: Tensor | None
     axes: tuple[Axis, ...]
-    radius: float
 
     @classmethod
-    def of(
-        cls, model: SpectraKAN, inputs: Tensor, params: Tensor | None, grid: Grid | None, radius: float
-    ) -> _Region:
+    def of(cls, model: SpectraKAN, inputs: Tensor, params: Tensor | None, grid: Grid | None) -> _Region:
         model._check(inputs, params)
         exact = deepcopy(model).cpu().double().eval().requires_grad_(False)
         given = None if params is None else params.cpu().double()
         history, scaled = exact.normalized(inputs.cpu().double(), given)
-        return cls(exact, history, scaled, exact.axes(history, grid), radius)
+        return cls(exact, history, scaled, exact.axes(history, grid))
 
     def one(self, number: int) -> tuple[Tensor, Tensor | None]:
         params = None if self.params is None else self.params[number : number + 1]
         return self.history[number : number + 1], params
 
-    def bounds(self, number: int) -> SampleBounds:
+    def bounds(self, number: int, radii: Sequence[float]) -> list[SampleBounds]:
         """All bounds around one input, or the token's alone where fields are too large."""
-        return bound_sample(self.model, *self.one(number), self.axes, [self.radius])[0]
+        return bound_sample(self.model, *self.one(number), self.axes, radii)
 
-    def attacks(self, number: int, config: AttackSettings) -> dict[str, Attack]:
+    def attacks(self, number: int, radius: float, config: AttackSettings) -> dict[str, Attack]:
         history, params = self.one(number)
         maps = model_maps(self.model, params, self.axes)
         sizes = {"token": euclid, "modulation": euclid, "prediction": largest}
-        return {name: attack(maps[name], history, self.radius, sizes[name], config) for name in QUANTITIES}
+        return {name: attack(maps[name], history, radius, sizes[name], config) for name in QUANTITIES}
 
 
 def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> dict[str, Entry]:

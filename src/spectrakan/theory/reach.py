@@ -2,9 +2,9 @@
 
 In the affine program (`program`) every quantity x is x_0 + J d + sum_k G_k e_k, with d the input's change, |d| <= r,
 and e_k what the linear part of node k leaves (`rules`). A row of x moves at most by
-    r sum_i |J_i| + sum_k min( |G_k| w_k,  ||G_k a_k||_2 g_k ):
-w_k bounds the entries of e_k one by one; and where |e_k| <= a b |h - h_0| entry by entry, g_k bounds the Euclidean
-norm of b (h - h_0) over the ball, which is far less than that of its entries' bounds,
+    r sum_i |J_i| + sum_k min( |G_k| w_k,  ||G_k a_k||_2 g_k,  max |G_k m_k| g_k² ):
+w_k bounds the entries of e_k one by one; where |e_k| <= a b |h - h_0| and |e_k| <= m b² (h - h_0)² entry by entry,
+g_k bounds the Euclidean norm of b (h - h_0) over the ball, which is far less than that of its entries' bounds,
     g_k <= r ||b J_h||_{sup -> 2} + ||b rho||_2,     rho what the rows of h move by beyond J_h d.
 Between two inputs the same holds with rates. Nodes are bounded one after another. Rows of J and of all G_k come from
 one backward pass, because samples of a batch do not depend on each other: a batch of rows at once, summed up and
@@ -40,18 +40,24 @@ class Reached:
 
 @dataclass(frozen=True)
 class _Weights:
-    """Of a node's rest, over its entries: `box` `(units, 2 radii)`; `ball` a², `(units, 2 radii)`, `size` g."""
+    """Of a node's rest, over its entries: `box` w, `ball` a² and `peak` m, `(units, 2 radii)` each.
+
+    `sizes` `(2, 2 radii)` belong to ball and peak.
+    """
 
     box: Tensor
     ball: Tensor | None = None
-    size: Tensor | None = None
+    peak: Tensor | None = None
+    sizes: Tensor | None = None
 
     def bounds(self, rows: Tensor) -> Tensor:
         """What the rest moves rows by: absolute rows `(rows, units)` to `(rows, 2 radii)`."""
         by_box = nan_to_inf(rows @ self.box)
-        if self.ball is None or self.size is None:
+        if self.ball is None or self.peak is None or self.sizes is None:
             return by_box
-        return torch.minimum(by_box, nan_to_inf((rows.square() @ self.ball).sqrt() * self.size))
+        by_ball = (rows.square() @ self.ball).sqrt() * self.sizes[0]
+        by_peak = torch.stack([(rows * column).amax(1) for column in self.peak.T], dim=1) * self.sizes[1]
+        return torch.minimum(by_box, torch.minimum(nan_to_inf(by_ball), nan_to_inf(by_peak)))
 
 
 class Reach:
@@ -119,13 +125,13 @@ class Reach:
     def _weighed(self, rest: Rest, dims: list[int], found: Reached) -> _Weights:
         """A node's rest over its entries, in both forms where the Jacobian of its input is known."""
 
-        def columns(first: Tensor, second: Tensor) -> Tensor:
-            return torch.cat([part.movedim(dims[-1], 0).flatten(1) for part in (first, second)]).T.contiguous()
+        def columns(*parts: Tensor) -> Tensor:
+            return torch.cat([part.movedim(dims[-1], 0).flatten(1) for part in parts]).T.contiguous()
 
         box, count = columns(rest.width, rest.rate), len(self.radii)
         if rest.factors is None or found.jacobian is None:
             return _Weights(box)
-        factors = columns(*rest.factors)
+        factors, bend = columns(*rest.factors[:2]), columns(rest.factors[2])
         # Both kinds of rest share b, the root of the larger factor; entries without a rest need none.
         roots = factors[:, count:].sqrt().clamp_min(1e-150)
         sizes = []
@@ -134,5 +140,7 @@ class Reach:
             steepest = sup_to_two(root * found.jacobian)
             beyond = (root * found.beyond[:, [place, count + place]]).norm(dim=0)
             sizes.append(torch.stack([radius * steepest + beyond[0], steepest + beyond[1]]))
-        size = torch.stack(sizes, dim=1).flatten()
-        return _Weights(box, (factors / roots.repeat(1, 2)).square(), nan_to_inf(size * (1 + ROUNDING)))
+        change, rate = nan_to_inf(torch.stack(sizes, dim=1) * (1 + ROUNDING))
+        ball, peak = (factors / roots.repeat(1, 2)).square(), bend / roots.square()
+        both = torch.stack([torch.cat([change, rate]), torch.cat([change.square() / 2, change * rate])])
+        return _Weights(box, ball, peak.repeat(1, 2), both)

@@ -4,7 +4,7 @@ A node f has inputs h that move, at most by d from their values h_0 at the centr
 its ball, and at most by L |u - u'| between two inputs of the ball. With l the linear part at the centre a rule bounds
     width    |f(h) - f(h_0) - l (h - h_0)| <= w                 from the centre to anywhere in the ball,
     rate     |f(h) - f(h') - l (h - h')|   <= k |u - u'|        between any two inputs of it.
-Functions of single numbers also have factors: the rest is at most D |h - h_0| and K |h - h'|.
+Functions of single numbers also have factors: the rest is at most D |h - h_0|, K |h - h'|, and B (h - h_0)² / 2.
 Proofs are in docs/theory.md. Shapes: as in the model; the batch of a `Motion` counts radii of balls.
 """
 
@@ -37,11 +37,11 @@ class Motion:
 
 @dataclass(frozen=True)
 class Rest:
-    """What a node's linear part leaves: `width` w and `rate` k; `factors` D and K where they exist."""
+    """What a node's linear part leaves: `width` w and `rate` k; `factors` D, K and B where they exist."""
 
     width: Tensor
     rate: Tensor
-    factors: tuple[Tensor, Tensor] | None = None
+    factors: tuple[Tensor, Tensor, Tensor] | None = None
 
 
 class Rule:
@@ -78,10 +78,11 @@ class Curve(Rule):
         (motion,) = motions
         steep = torch.stack([end - self.slope for end in slope_range(self.name, *motion.interval())]).abs().amax(0)
         steep = factor = nan_to_inf(steep)
+        bend = torch.full_like(steep, torch.inf)
         if self.name in CURVATURES:
-            bend = torch.stack(slope_range(self.name, *motion.interval(), table=CURVATURES)).abs().amax(0)
+            bend = nan_to_inf(torch.stack(slope_range(self.name, *motion.interval(), table=CURVATURES)).abs().amax(0))
             factor = torch.minimum(steep, nan_to_inf(bend * motion.reach / 2))
-        return Rest(factor * motion.reach, steep * motion.rate, (factor, steep))
+        return Rest(factor * motion.reach, steep * motion.rate, (factor, steep, bend))
 
 
 class Product(Rule):
