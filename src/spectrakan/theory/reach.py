@@ -25,6 +25,8 @@ from spectrakan.theory.rules import Motion, Rest, rest_of
 
 BATCH_NUMBERS = 1 << 21
 """Numbers of the largest node in one batch of rows."""
+LEAST_BALL = 1024
+"""Least numbers of a node for which Euclidean bounds are tried."""
 JACOBIAN_NUMBERS = 1 << 27
 """Most numbers of a Jacobian that is kept for Euclidean bounds; larger nodes have bounds entry by entry alone."""
 
@@ -72,7 +74,7 @@ class Reach:
         for number, rule in enumerate(program.rules):
             dims, leaves = program.node_dims[number], self._leaves(number)
             inputs = program.node_inputs(number, leaves[0], leaves[1:])
-            keep = len(inputs) == 1 and 1024 < rule.out.numel() <= JACOBIAN_NUMBERS // program.centre.numel()
+            keep = len(inputs) == 1 and LEAST_BALL <= rule.out.numel() <= JACOBIAN_NUMBERS // program.centre.numel()
             found = [
                 self._bounded(rule.centres[place], value, dims[place], leaves, keep=keep)
                 for place, value in enumerate(inputs)
