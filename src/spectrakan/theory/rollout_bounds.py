@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ from spectrakan.fields import Grid
 from spectrakan.models.operator import Operator
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.attack import AttackSettings, attack, largest
-from spectrakan.theory.program import Program, Run
+from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach
 
 
