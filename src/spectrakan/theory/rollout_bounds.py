@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from spectrakan.fields import Grid
 from spectrakan.models.operator import Operator
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.attack import AttackSettings, attack, largest
-from spectrakan.theory.program import Program
+from spectrakan.theory.program import Program, Run
 from spectrakan.theory.reach import Reach
 
 
@@ -71,9 +72,11 @@ def rollout_growth(
 
     reach = Reach(Program(run, centre, [each for each in exact.modules() if isinstance(each, KANLayer)]), [radius])
     growth = []
-    for step in range(steps):
-        found = attack(
-            lambda batch, at=str(step): run(batch)[at], centre, radius, largest, config or AttackSettings()
-        )
-        growth.append(Growth(float(reach.target(str(step)).motion.reach.amax()) / radius, found.change))
+    for name in map(str, range(steps)):
+        found = attack(partial(_named, run, name), centre, radius, largest, config or AttackSettings())
+        growth.append(Growth(float(reach.target(name).motion.reach.amax()) / radius, found.change))
     return growth
+
+
+def _named(run: Run, name: str, history: Tensor) -> Tensor:
+    return run(history)[name]
