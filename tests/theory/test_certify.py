@@ -22,7 +22,7 @@ from spectrakan.theory.attack import AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate
 from spectrakan.theory.certify import TOO_LARGE, CertifySettings
 from spectrakan.theory.control import cap_slopes, certified_bound
-from spectrakan.theory.parts import model_maps, token_kan
+from spectrakan.theory.parts import model_map, token_kan
 from spectrakan.theory.sample_bounds import QUANTITIES, bound_sample
 from spectrakan.training import train
 
@@ -78,9 +78,10 @@ def held(
     axes = model.axes(history, None)
     (bounds,) = bound_sample(model, history, params, axes, [radius])
     ratios = {}
-    maps = model_maps(model, params, axes)
     for name in QUANTITIES:
-        found = attack(maps[name], history, radius, largest if name == "prediction" else euclid, config)
+        found = attack(
+            model_map(model, name, params, axes), history, radius, largest if name == "prediction" else euclid, config
+        )
         assert found.slope <= bounds.rates[name], name
         assert found.change <= bounds.change[name], name
         ratios[name] = bounds.rates[name] / found.slope

@@ -13,7 +13,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.theory import reach as reach_module
 from spectrakan.theory.attack import AttackSettings, attack, largest
-from spectrakan.theory.parts import model_maps
+from spectrakan.theory.parts import model_map
 from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach
 from spectrakan.theory.rollout_bounds import rollout_growth
@@ -44,9 +44,10 @@ def window(seed: int = 1) -> Tensor:
 def test_the_program_has_the_values_and_the_jacobian_of_the_model(conditioning):
     model, history = small_model(conditioning=conditioning), window()
     axes = model.axes(history, None)
-    program, maps = model_program(model, history, None, axes), model_maps(model, None, axes)
+    program = model_program(model, history, None, axes)
+    maps = {name: model_map(model, name, None, axes) for name in ("token", "modulation", "prediction")}
     reach = Reach(program, [1e-3])
-    for name in ("token", "modulation", "prediction"):
+    for name in maps:
         assert torch.allclose(program.targets[name], maps[name](history), rtol=1e-12, atol=1e-12)
         jacobian = torch.autograd.functional.jacobian(lambda x, name=name: maps[name](x), history)
         found = reach.target(name, keep=True).jacobian
@@ -115,7 +116,7 @@ def test_euclidean_bounds_of_rests_are_tighter_and_still_hold(radius, monkeypatc
     (boxes,) = bound_sample(model, history, None, axes, [radius])
     monkeypatch.setattr(reach_module, "LEAST_BALL", 1)
     (balls,) = bound_sample(model, history, None, axes, [radius])
-    found = attack(model_maps(model, None, axes)["prediction"], history, radius, largest, AttackSettings(pairs=512))
+    found = attack(model_map(model, "prediction", None, axes), history, radius, largest, AttackSettings(pairs=512))
     assert found.change <= balls.change["prediction"] < boxes.change["prediction"]
     assert found.slope <= balls.rates["prediction"] < boxes.rates["prediction"]
 

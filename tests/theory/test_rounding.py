@@ -83,6 +83,17 @@ def test_hostile_weights_are_answered_by_no_finite_bound(seed, decades):
         assert json.loads(found.to_json())["entries"][unbounded.pop()]["value"] is None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 300, 10))
+def test_three_hundred_hostile_models_never_beat_a_certified_number(first):
+    for seed in range(first, first + 10):
+        model, source = hostile(seed, (0.5, 1.0, 3.0)[seed % 3]), torch.Generator().manual_seed(seed)
+        radius = 10.0 ** -(1 + seed % 8)
+        found = sk.certify(model, torch.randn(1, 2, 8, 1, generator=source), radius=radius, config=QUICK)
+        assert found.beaten == ()
+        assert not any(math.isnan(entry.value) for entry in found.entries.values())
+
+
 def test_weights_beyond_float64_have_no_finite_bound():
     model = small_model(0)
     with torch.no_grad():

@@ -22,7 +22,7 @@ from spectrakan.theory.attack import Attack, AttackSettings, attack, euclid, lar
 from spectrakan.theory.certificate import Certificate, Entry, LayerEdges, Status
 from spectrakan.theory.kan_bounds import box_bound, box_images, exact_bounds, layers_of, lemma_bounds, product_bound
 from spectrakan.theory.norms import spectral_norm
-from spectrakan.theory.parts import model_maps
+from spectrakan.theory.parts import model_map
 from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample
 from spectrakan.theory.theorem import Constants
 
@@ -150,9 +150,11 @@ class _Region:
 
     def attacks(self, number: int, radius: float, config: AttackSettings) -> dict[str, Attack]:
         history, params = self.one(number)
-        maps = model_maps(self.model, params, self.axes)
         sizes = {"token": euclid, "modulation": euclid, "prediction": largest}
-        return {name: attack(maps[name], history, radius, sizes[name], config) for name in QUANTITIES}
+        return {
+            name: attack(model_map(self.model, name, params, self.axes), history, radius, sizes[name], config)
+            for name in QUANTITIES
+        }
 
 
 def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> dict[str, Entry]:

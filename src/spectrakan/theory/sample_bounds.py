@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.norms import sup_to_two
+from spectrakan.theory.parts import model_run
 from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach, Reached
 from spectrakan.theory.rules import Motion, Pool
@@ -75,38 +76,11 @@ def bound_sample(
 
 
 def model_program(
-    model: SpectraKAN,
-    history: Tensor,
-    params: Tensor | None,
-    axes: Sequence[Axis],
-    *,
-    token_alone: bool = False,
+    model: SpectraKAN, history: Tensor, params: Tensor | None, axes: Sequence[Axis], *, token_alone: bool = False
 ) -> Program:
-    """The program of the model's prediction, with summary, token and modulation on the way; or up to the token."""
-    token = model._need_token()
-    value = model.gml if model.gml is not None else model.broadcast
+    """The program of all quantities of the model, or up to its token."""
     layers = [layer for layer in model.modules() if isinstance(layer, KANLayer)]
-
-    def run(batch: Tensor) -> Mapping[str, Tensor]:
-        seen: dict[str, Tensor] = {}
-        given = model.decayed(batch), None if params is None else params.expand(batch.shape[0], -1)
-        hooks = [
-            token.network.register_forward_pre_hook(lambda _, inputs: seen.__setitem__("summary", inputs[0])),
-            token.register_forward_hook(lambda _, __, out: seen.__setitem__("token", out)),
-        ]
-        if isinstance(value, nn.Module):
-            hooks.append(value.register_forward_hook(lambda _, __, out: seen.__setitem__("modulation", out)))
-        try:
-            if token_alone:
-                token(*given, axes)
-            else:
-                seen["prediction"] = model.postprocess(model._forward(*given, axes), batch, axes)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return seen
-
-    return Program(run, history, layers)
+    return Program(model_run(model, params, axes, token_alone=token_alone), history, layers)
 
 
 def _at(motion: Motion, place: int) -> Motion:
