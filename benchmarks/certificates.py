@@ -66,7 +66,7 @@ def main() -> None:
         attack = AttackSettings(starts=options.starts, steps=12, pairs=options.pairs)
         record = certificates_of(run, options.resolution, options.radii, attack)
         suffix = "" if options.resolution is None else f"_{options.resolution}"
-        (options.output / f"{record['task']}{suffix}.json").write_text(json.dumps(record, indent=2) + "\n")
+        (options.output / f"{record['task']}_preset{suffix}.json").write_text(json.dumps(record, indent=2) + "\n")
         print(record["task"], "beaten:", record["beaten"], "ratios:", record["ratio"], flush=True)
 
 
