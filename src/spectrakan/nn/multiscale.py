@@ -53,11 +53,6 @@ class MultiscaleTrunk(nn.Module):
         super().__init__()
         self.fine, self.coarse, self.stride = fine, coarse, stride
 
-    @property
-    def residual(self) -> bool:
-        """Whether the blocks are residual, with a feed-forward network."""
-        return not self.fine.between
-
     def forward(self, field: Tensor, axes: Sequence[Axis], conditions: Sequence[Condition] = ()) -> Tensor:
         """Features of the field; the conditions of the fine layers come before those of the coarse ones."""
         split = len(self.fine.blocks)
