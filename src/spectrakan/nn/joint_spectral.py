@@ -56,6 +56,7 @@ class FourierLayer(nn.Module):
             (rows,) = analyse(lines, None, None, last.analysis)
         else:
             start, rows = analyse(lines, self.pointwise.weight, self.pointwise.bias, last.analysis)
+        rows = axes[-1].summed(rows)
         pairs = rows.view(last.modes, 2, channels, batch, *others).transpose(0, 1)
         mixed = self._between(pairs, axes[:-1]).transpose(0, 1)
         rows = mixed.reshape(2 * last.modes, channels, -1)
@@ -65,8 +66,8 @@ class FourierLayer(nn.Module):
         """The other axes there and back, with W between: `(2, modes, channel, batch, *others)` to the same."""
         others = zip(axes, self.bases, strict=False)
         transforms = [signed_transform(axis, basis, self.num_modes, value) for axis, basis in others]
-        for into, _ in reversed(transforms):
-            value = _on_pairs(into, value.movedim(-1, 1))
+        for axis, (into, _) in reversed(list(zip(axes, transforms, strict=True))):
+            value = axis.summed(_on_pairs(into, value.movedim(-1, 1)))
         value = self._mix(value)
         for _, out in transforms:
             value = _on_pairs(out, value).movedim(1, -1)
