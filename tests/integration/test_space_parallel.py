@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from space_process import results
-from test_distributed import SITE
 
+SITE = {**os.environ, "OMP_NUM_THREADS": "1"}
 SCRIPT = Path(__file__).parents[1] / "space_process.py"
 
 

@@ -140,6 +140,16 @@ class GridPart(Grid):
         return self.space.join(part, dim)
 
 
+def whole_of(grid: Grid) -> Grid:
+    """The whole grid of a part; any other grid itself."""
+    return grid.whole if isinstance(grid, GridPart) else grid
+
+
+def joined(field: Tensor, grid: Grid | None, dim: int) -> Tensor:
+    """The whole of a field whose first axis of space is `dim`, without a gradient where it is cut."""
+    return grid.join(field, dim) if isinstance(grid, GridPart) else field
+
+
 def summed(tensor: Tensor, grid: Grid | None) -> Tensor:
     """Sums over the cells of a grid: of all parts where it is cut, else as they are."""
     return grid.space.sum(tensor) if isinstance(grid, GridPart) else tensor

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from spectrakan.fields import Trajectories
+from spectrakan.fields.grid_part import joined, whole_of
 
 PACKAGES = ("spectrakan", "torch", "numpy", "scipy", "h5py")
 BLOCK_VALUES = 2**22
@@ -32,9 +34,9 @@ def data_digest(trajectories: Trajectories) -> str:
     """SHA-256 over names, units, constants, grid, times, parameters and every number, a few samples at a time.
 
     The same set has the same digest in memory and in a file, in every byte order; another type of number makes it
-    another set.
+    another set. Processes that hold parts of the fields join them, and all get the digest of the whole.
     """
-    grid = trajectories.grid
+    grid = whole_of(trajectories.grid)
     names = {
         "problem": trajectories.name,
         "fields": [[spec.name, spec.unit, spec.positive] for spec in trajectories.fields],
@@ -51,10 +53,14 @@ def data_digest(trajectories: Trajectories) -> str:
         if array is None:
             continue
         kind = np.dtype(array.dtype).newbyteorder("<")
-        digest.update(f"{kind.name} {tuple(array.shape)}".encode())
-        step = max(1, BLOCK_VALUES // max(1, int(np.prod(array.shape[1:]))))
-        for first in range(0, array.shape[0], step):
-            digest.update(np.ascontiguousarray(array[first : first + step], dtype=kind).data)
+        shape = (*array.shape[:2], *grid.shape, array.shape[-1])
+        digest.update(f"{kind.name} {shape}".encode())
+        step = max(1, BLOCK_VALUES // max(1, int(np.prod(shape[1:]))))
+        for first in range(0, shape[0], step):
+            block = np.ascontiguousarray(array[first : first + step], dtype=kind)
+            if grid is not trajectories.grid:
+                block = joined(torch.from_numpy(block), trajectories.grid, 2).numpy()
+            digest.update(np.ascontiguousarray(block).data)
     return digest.hexdigest()
 
 
