@@ -78,8 +78,11 @@ def result(
         kinds = model.state_dict()
         start = f"{title(name, graded)}: fitted "
         model.load_state_dict({key: reference[start + key].to(value) for key, value in kinds.items()})
+    before = 0 if space is None else space.exchanged
     output = model(inputs, params, grid)
     loss("relative_l2", output[:, None], targets[:, :1], grid=grid).mean().backward()
+    if space is not None:
+        found["bytes"] = torch.tensor(space.exchanged - before)
     for key, parameter in model.named_parameters():
         found[f"gradient {key}"] = parameter.grad if space is None else space.sum(parameter.grad) / space.size
     with torch.no_grad():

@@ -55,8 +55,8 @@ def _errors(model: Operator, window: Window, name: ErrorName, runtime: Runtime) 
         count = torch.full_like(squares, pred[0].numel())
         return float(summed(squares, window.grid) / summed(count, window.grid))
     # In float64: squares of fields of 1e-25 or 1e20 are nothing or infinite in float32.
-    squares = (to_float64(v).square().flatten(1, -2).sum(1) for v in (pred - targets, targets))
-    error, size = (summed(part, window.grid).sqrt() for part in squares)
+    sums = (to_float64(v).square().flatten(1, -2).sum(1) for v in (pred - targets, targets))
+    error, size = (summed(part, window.grid).sqrt() for part in sums)
     ratio = error / size.clamp_min(torch.finfo(size.dtype).tiny)
     # A field that is zero throughout has no relative error; its absolute one stands in.
     return float(to_float64(torch.where(size > 0, ratio, error).mean(-1)).sum())
