@@ -3,7 +3,7 @@
 from spectrakan.fields.grid import BOUNDARIES, Boundary, Grid
 from spectrakan.fields.grid_part import GridPart, SpaceGroup
 from spectrakan.fields.signature import OperatorSignature, Window
-from spectrakan.fields.trajectories import Array, FieldSpec, Trajectories
+from spectrakan.fields.trajectories import Array, FieldSpec, Source, Trajectories, blocks
 
 __all__ = [
     "BOUNDARIES",
@@ -13,7 +13,9 @@ __all__ = [
     "Grid",
     "GridPart",
     "OperatorSignature",
+    "Source",
     "SpaceGroup",
     "Trajectories",
     "Window",
+    "blocks",
 ]

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from spectrakan.fields import Trajectories
+from spectrakan.fields import Trajectories, blocks
 from spectrakan.fields.grid_part import joined, whole_of
 
 PACKAGES = ("spectrakan", "torch", "numpy", "scipy", "h5py")
-BLOCK_VALUES = 2**22
 
 
 def provenance(**entries: Any) -> dict[str, Any]:
@@ -53,14 +52,14 @@ def data_digest(trajectories: Trajectories) -> str:
         if array is None:
             continue
         kind = np.dtype(array.dtype).newbyteorder("<")
-        shape = (*array.shape[:2], *grid.shape, array.shape[-1])
-        digest.update(f"{kind.name} {shape}".encode())
-        step = max(1, BLOCK_VALUES // max(1, int(np.prod(shape[1:]))))
-        for first in range(0, shape[0], step):
-            block = np.ascontiguousarray(array[first : first + step], dtype=kind)
-            if grid is not trajectories.grid:
-                block = joined(torch.from_numpy(block), trajectories.grid, 2).numpy()
-            digest.update(np.ascontiguousarray(block).data)
+        digest.update(f"{kind.name} {(*array.shape[:2], *grid.shape, array.shape[-1])}".encode())
+        if grid is trajectories.grid:
+            for _, block in blocks(array):
+                digest.update(np.ascontiguousarray(block, dtype=kind).data)
+            continue
+        for sample in range(array.shape[0]):
+            part = torch.from_numpy(np.ascontiguousarray(array[sample], dtype=kind))
+            digest.update(np.ascontiguousarray(joined(part, trajectories.grid, 1).numpy()).data)
     return digest.hexdigest()
 
 
