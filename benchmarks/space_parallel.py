@@ -44,7 +44,7 @@ def step(cells: int, settings: dict[str, int], space: SpaceGroup) -> dict[str, f
     for parameter in model.parameters():
         dist.all_reduce(parameter.grad)
     optimizer.step()
-    return {"peak_mb": round(peak(), 1), "exchanged_mb": exchanged / 1e6, "seconds": time.perf_counter() - begin}
+    return {"peak_mb": peak(), "exchanged_mb": exchanged / 1e6, "seconds": time.perf_counter() - begin}
 
 
 def measure(cells: str, processes: int) -> dict[str, float]:
@@ -53,8 +53,7 @@ def measure(cells: str, processes: int) -> dict[str, float]:
     command += ["-m", "benchmarks.space_parallel", cells]
     site = {**os.environ, "OMP_NUM_THREADS": "1"}
     said = subprocess.run(command, env=site, check=True, capture_output=True, text=True).stdout
-    found = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    return {key: max(each[key] for each in found) for key in found[0]}
+    return {key: round(value, 3) for key, value in json.loads(said).items()}
 
 
 def main() -> None:
@@ -62,8 +61,11 @@ def main() -> None:
     if len(sys.argv) > 1:
         torch.set_num_threads(1)
         dist.init_process_group("gloo")
-        found = step(int(sys.argv[1]), CASES[sys.argv[1]], SpaceGroup())
-        print(json.dumps(found), flush=True)
+        space = SpaceGroup()
+        found = step(int(sys.argv[1]), CASES[sys.argv[1]], space)
+        largest = space.largest(torch.tensor(list(found.values()), dtype=torch.float64))
+        if space.rank == 0:
+            print(json.dumps(dict(zip(found, largest.tolist(), strict=True))))
         dist.destroy_process_group()
         return
     record = {cells: {str(count): measure(cells, count) for count in PROCESSES} for cells in CASES}
