@@ -22,7 +22,6 @@ from spectrakan.errors import ConfigError
 from spectrakan.nn.axis import Axis, axis_transform, signed_transform
 from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.products import analyse, synthesise
-from spectrakan.nn.spectral import real_form
 from spectrakan.numerics.fourier import Basis, is_complex
 
 
@@ -74,16 +73,20 @@ class FourierLayer(nn.Module):
         return value
 
     def _mix(self, value: Tensor) -> Tensor:
-        """W on `(2, *modes, channel, batch)`, one real matrix product a mode."""
+        """W on `(2, *modes, channel, batch)`, one matrix product a mode."""
         modes, batch = value.shape[1:-2], value.shape[-1]
         weight: Tensor = self.weight
         for axis, count in enumerate(modes[:-1]):
             weight = _ends(weight, axis, count)
         if torch.compiler.is_compiling() or modes[-1] != self.num_modes:  # slices have a price in the gradient
             weight = weight.narrow(len(modes) - 1, 0, modes[-1])
-        columns = value.movedim(0, -3).reshape(math.prod(modes), 2 * self.width, batch)
-        product = torch.bmm(real_form(weight.flatten(0, len(modes) - 1)), columns)
-        return product.view(*modes, 2, self.width, batch).movedim(-3, 0)
+        # One row a sample and part against each mode's matrix as it is stored: only the coefficients are rearranged.
+        rows = value.movedim((0, -1), (-3, -2)).reshape(math.prod(modes), 2 * batch, self.width)
+        product = torch.bmm(rows, weight.reshape(rows.shape[0], self.width, -1))
+        # (part of the input, sample, channel, part of the weight): Re = rr - ii, Im = ri + ir.
+        real, imaginary = product.view(*modes, 2, batch, self.width, 2).unbind(-4)
+        mixed = torch.stack([real[..., 0] - imaginary[..., 1], real[..., 1] + imaginary[..., 0]])
+        return mixed.transpose(-1, -2)
 
 
 def _ends(weight: Tensor, axis: int, count: int) -> Tensor:
