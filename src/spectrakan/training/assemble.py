@@ -14,6 +14,7 @@ from spectrakan.data.prepare import Prepared
 from spectrakan.data.windows import Starts, Windows
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Window
+from spectrakan.fields.grid_part import whole_of
 from spectrakan.models import build_model, from_pretrained, wrap_module
 from spectrakan.models.operator import Operator
 from spectrakan.runs import data_digest
@@ -44,6 +45,8 @@ def build_session(
 
     `processes` is how many the run had before; another number now shares out the same total batch.
     """
+    if runtime.space is not None and config.runtime.compile:
+        raise ConfigError("runtime.compile=true cannot be used with runtime.space_parallel above 1")
     windows = training_windows(config, prepared)
     model = build_operator(config, prepared, runtime, module)
     if runtime.world_size > 1:
@@ -58,8 +61,8 @@ def build_session(
         LoaderSettings(
             batch_size=_batch_size(config, runtime, processes),
             seed=config.runtime.seed,
-            rank=runtime.rank,
-            world_size=runtime.world_size,
+            rank=runtime.data_rank,
+            world_size=runtime.data_size,
             pin_memory=runtime.device.type == "cuda",
         ),
     )
@@ -71,13 +74,13 @@ def build_session(
 
 def _batch_size(config: RunSettings, runtime: Runtime, processes: int | None) -> int:
     """Windows that this process takes in a step: an equal part of the batch that all take together."""
-    together = config.training.batch_size * (processes or runtime.world_size)
-    if together % runtime.world_size:
+    together = config.training.batch_size * (processes or runtime.data_size)
+    if together % runtime.data_size:
         raise ConfigError(
-            f"the run takes {together} windows a step in all, which {runtime.world_size} processes cannot share "
+            f"the run takes {together} windows a step in all, which {runtime.data_size} processes cannot share "
             "equally; continue with a number of processes that divides it"
         )
-    return together // runtime.world_size
+    return together // runtime.data_size
 
 
 def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
@@ -88,7 +91,7 @@ def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared,
     horizon = min(prepared.horizon, 1 if data.steady else len(data.times) - prepared.history)
     at_stored_step = replace(prepared, config=replace(prepared.config, strides=(1,)))
     windows = at_stored_step.windows("train", horizon=horizon, starts="first")
-    count = max(1, CALIBRATION_CELLS // (horizon * math.prod(data.grid.shape)))
+    count = max(1, CALIBRATION_CELLS // (horizon * math.prod(whole_of(data.grid).shape)))
     model.calibrate_windows(spread_out(windows, count, runtime))
 
 

@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spectrakan.fields import Grid
+from spectrakan.fields import Grid, GridPart
+from spectrakan.fields.grid_part import summed
 
 Fields = Float[Tensor, "batch time *space field"]
 LossName = Literal["mse", "relative_l2"]
@@ -40,10 +41,10 @@ def loss(
     0.1
     """
     weights = cell_weights(pred, grid, observed)
-    error = _square(pred - target, weights)
+    error = summed(_square(pred - target, weights), grid)
     if name != "mse":
         # The root has no slope at zero; the tiny constant keeps the gradient of a perfect prediction finite.
-        error = (error + 1e-24).sqrt() / _square(target, weights).clamp_min(FLOOR**2).sqrt()
+        error = (error + 1e-24).sqrt() / summed(_square(target, weights), grid).clamp_min(FLOOR**2).sqrt()
     return error.mean((1, 2))
 
 
@@ -51,13 +52,14 @@ def cell_weights(like: Fields, grid: Grid | None, observed: Tensor | None) -> Te
     """Share of each cell in the norms, `(batch or 1, 1, *space, 1)`, summing to one over space."""
     space = like.shape[2:-1]
     if grid is None or grid.is_uniform():
-        volumes = torch.full((1, 1, *space, 1), 1.0 / math.prod(space), dtype=like.dtype, device=like.device)
+        cells = math.prod(grid.whole.shape if isinstance(grid, GridPart) else space)
+        volumes = torch.full((1, 1, *space, 1), 1.0 / cells, dtype=like.dtype, device=like.device)
     else:
         volumes = grid.volumes()[None, None, ..., None].to(like)
     if observed is None:
         return volumes
     seen = volumes * observed.to(like)
-    return seen / seen.flatten(1).sum(1).view(-1, *[1] * (like.ndim - 1))
+    return seen / summed(seen.flatten(1).sum(1), grid).view(-1, *[1] * (like.ndim - 1))
 
 
 def _square(values: Tensor, weights: Tensor) -> Tensor:

@@ -99,7 +99,7 @@ class Session:
             position={
                 **asdict(self.position),
                 **self.loader.state(),
-                "processes": self.runtime.world_size,
+                "processes": self.runtime.data_size,
                 "data_sha256": self.data_sha256,
             },
             # The present state is good itself where it stands at the same step.

@@ -96,6 +96,9 @@ class RuntimeSettings:
     """Without `checkpoint_steps`: least time between checkpoints, which are then taken after steps."""
     keep_checkpoints: Count = 2
     """Last checkpoints that are kept; a damaged one is passed over for the one before it."""
+    space_parallel: Count = 1
+    """Processes that share each field, cut along its first axis; with fewer processes, all of them. The others share
+    the samples."""
     process_timeout: Positive = 1800.0
     """Seconds after which a process that others wait for counts as lost."""
     log_steps: Count = 10
