@@ -99,7 +99,7 @@ def test_a_mean_of_capped_weights_is_brought_back_under_the_cap_and_the_weights_
 
 @pytest.mark.parametrize("cut", [1, 4, 7])
 def test_a_controlled_run_goes_on_to_the_same_bits(tmp_path, cut):
-    control = ["cap=1.5", "penalty=0.01", "coefficient_penalty=0.01", "spacing_penalty=0.01"]
+    control = ["cap=1.5", "penalty=0.01"]
     choices = [*TINY, "model.ema_decay=0.9", *(f"training.lipschitz.{choice}" for choice in control)]
     whole = train("darcy2d", overrides=choices, output=tmp_path / "whole")
 

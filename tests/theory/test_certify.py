@@ -202,8 +202,6 @@ def test_large_fields_are_never_called_certified(monkeypatch):
     assert {name for name, kind in status.items() if kind == "estimated"} == {
         "modulation",
         "modulation_change",
-        "modulation_covariance",
-        "modulation_paper",
         "prediction",
         "prediction_change",
     }

@@ -82,17 +82,13 @@ def _print_cost(console: Console, found: dict[str, Any]) -> None:
         return
     rows = [[_cells(at["resolution"]), at["error"], at["seconds"], at["speed_up"]] for at in found["solver"]]
     _print_table(console, ["solver on", "error", "seconds", "over the model"], rows)
-    equal = found["equal_resolution"]
-    alone, together = _number(equal["speed_up"]), _number(equal["with_history"])
-    console.print(f"speed-up at equal resolution {alone}, with the time of the given frames {together}")
+    console.print(f"speed-up at equal resolution {_number(found['equal_resolution']['speed_up'])}")
     if (at := found["equal_error"]) is None:
         console.print("the model's error is not finite, so there is no solver of equal error")
         return
-    between = at["interpolated"]
-    more = "" if between is None else f", {_number(between['speed_up'])} between grids"
     console.print(
         f"speed-up at the model's error of {_number(own['error'])}: {at['bound'] or 'about'} "
-        f"{_number(at['speed_up'])} (solver on {_cells(at['resolution'])}){more}"
+        f"{_number(at['speed_up'])} (solver on {_cells(at['resolution'])})"
     )
 
 

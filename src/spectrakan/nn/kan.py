@@ -129,9 +129,8 @@ class KANLayer(nn.Module):
         self.knots = knots
         self.coefficients = nn.Parameter(solved.to(self.coefficients))
 
-    @torch.no_grad()
     def lipschitz_bounds(self) -> Tensor:
-        """Lemma 3.1 for every edge: |w_b| L_b + |w_s| (2 / h_min) ||c||_1, `(out, in)`."""
+        """Lemma 3.1 for every edge: |w_b| L_b + |w_s| (2 / h_min) ||c||_1, `(out, in)`, differentiable."""
         spacing: Tensor = self.knots().diff(dim=1).min(dim=1).values
         spline = self.spline_weight.abs() * self.coefficients.abs().sum(-1) * 2 / spacing
         return self.base_weight.abs() * SILU_LIPSCHITZ + spline

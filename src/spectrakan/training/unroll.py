@@ -60,7 +60,7 @@ class Objective(nn.Module):
         value: Tensor = samples.mean()
         if self.physics is not None:
             value = value + config.physics_weight * self.physics(window, model.output_units.denormalize(pred), free)
-        if config.lipschitz.penalises:
+        if config.lipschitz.penalty > 0:
             # In here and not beside it: processes add up the gradients of what this module gives.
             value = value + control_penalty(token_kan(model), config.lipschitz)
         return value

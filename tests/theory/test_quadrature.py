@@ -8,13 +8,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from benchmarks.attention_quadrature import _constants, attention_quadrature, spline_field
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import build_model
 from spectrakan.nn.axis import Axis, axes_of, uniform_axis
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.numerics.quadrature import cell_volumes
-from spectrakan.theory.quadrature import _constants, attention_quadrature, spline_field
 
 SLOPE = 3.0
 
