@@ -78,7 +78,7 @@ def edge_functions(view: LayerView, edges: Sequence[tuple[int, int]] | None = No
     columns = min(COLUMNS, len(chosen))
     rows = math.ceil(len(chosen) / columns)
     with figure_style():
-        figure = blank_figure(2.2 * columns, 1.8 * rows, constrained=True)
+        figure = blank_figure(2.2 * columns, 1.8 * rows)
         for number, edge in enumerate(chosen, start=1):
             _draw(figure.add_subplot(rows, columns, number), view, edge)
         return figure
@@ -117,7 +117,7 @@ def gate_spectra_by_layer(spectra: Sequence[GateSpectrum]) -> Figure:
     columns = min(COLUMNS, len(shares))
     rows = math.ceil(len(shares) / columns)
     with figure_style():
-        figure = blank_figure(2.4 * columns, 2.0 * rows, constrained=True)
+        figure = blank_figure(2.4 * columns, 2.0 * rows)
         for number, ((branch, layer), parts) in enumerate(shares.items(), start=1):
             axes = figure.add_subplot(rows, columns, number)
             for spectrum in spectra:
@@ -144,7 +144,7 @@ def attention_maps(field: Values, weights: Values) -> Figure:
     relative = weights * field.size
     panels = {"field": (field, field), **{f"attention {i}": (head, relative) for i, head in enumerate(relative)}}
     with figure_style():
-        figure = blank_figure(2.6 * len(panels), 2.4, constrained=True)
+        figure = blank_figure(2.6 * len(panels), 2.4)
         for number, (title, (values, scale)) in enumerate(panels.items(), start=1):
             axes = figure.add_subplot(1, len(panels), number)
             axes.set_title(title)

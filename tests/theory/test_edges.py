@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrakan.nn.kan import SILU_LIPSCHITZ, KANLayer
-from spectrakan.theory.kan_bounds import exact_bounds, hull_bounds
+from spectrakan.theory.kan_bounds import exact_bounds, hull_bounds, lemma_bounds
 from spectrakan.theory.slopes import edge_pieces, enclose
 
 
@@ -41,7 +41,7 @@ def test_a_linear_spline_is_as_steep_as_its_steepest_piece():
     straight = plain_spline([0.0, 1.0, 3.0, 2.0], 1, "linear")
     assert float(exact_bounds(straight)) == pytest.approx(8.0, rel=2e-8)
     assert hull_bounds(straight).item() == pytest.approx(8.0, rel=1e-12)
-    assert straight.lipschitz_bounds().item() == pytest.approx(2 * 6 * 2 / 0.5, rel=1e-12)
+    assert lemma_bounds(straight).item() == pytest.approx(2 * 6 * 2 / 0.5, rel=1e-12)
     ended = plain_spline([0.0, 1.0, 3.0, 5.0], 1, "zero")
     assert float(exact_bounds(ended)) == pytest.approx(20.0, rel=2e-8)
     # On the last piece of the grid alone it is gentler.
@@ -79,7 +79,13 @@ def test_no_sampled_slope_beats_the_exact_one_and_it_is_reached(order, extension
     assert bool((slopes <= exact * (1 + 1e-9)).all())
     assert bool((slopes >= 0.98 * exact).all())
     assert bool((exact <= hull_bounds(layer) * (1 + 1e-8)).all())
-    assert bool((hull_bounds(layer) <= layer.lipschitz_bounds()).all())
+    assert bool((hull_bounds(layer) <= lemma_bounds(layer)).all())
+    spacing = layer.knots().diff(dim=1).min(dim=1).values
+    lemma = layer.spline_weight.abs() * layer.coefficients.abs().sum(-1) * 2 / spacing
+    assert torch.allclose(lemma_bounds(layer), layer.base_weight.abs() * SILU_LIPSCHITZ + lemma)
+    x = torch.linspace(2.3, 2.5, 100001, dtype=torch.float64, requires_grad=True)
+    steepest = torch.autograd.grad(torch.nn.functional.silu(x).sum(), x)[0].max()
+    assert 0 <= SILU_LIPSCHITZ - float(steepest) < 1e-9
 
 
 @settings(max_examples=15, deadline=None)
@@ -109,7 +115,7 @@ def test_enclosures_hold_values_and_slopes(order, extension, seed, middle, radiu
 
 
 def test_the_differentiable_bounds_have_gradients_that_lower_them():
-    for bounds in (KANLayer.lipschitz_bounds, hull_bounds):
+    for bounds in (lemma_bounds, hull_bounds):
         layer = shaken_layer(3, "linear", seed=7)
         before = bounds(layer).sum()
         before.backward()

@@ -78,7 +78,7 @@ def random_model(boundary: tuple[str, ...], **config):
         "coarse_num_layers": 1,
         "attention_width": 4,
     }
-    torch.manual_seed(0)
+    torch.manual_seed(1)
     model = build_model("spectrakan", signature, **small, **config)
     if model.gml is not None:  # scores of some size, else all weights are nearly equal
         model.gml.query.weight.data.mul_(3)

@@ -160,11 +160,7 @@ def _contents(health: Health) -> Iterator[tuple[str, str]]:
     if not found.samples:
         yield "equation", f"not checked: {found.note}"
         return
-    parts = []
-    if found.residual is not None:
-        parts.append(f"relative residual {found.residual:.2g}")
-    if found.unexplained is not None:
-        kind = "solution" if health.layout["steady"] else "change between frames"
-        parts.append(f"the solver misses {found.unexplained:.2g} of the {kind}")
-    note = f" ({found.note})" if found.note else ""
-    yield "equation", f"{', '.join(parts) or 'nothing changes'}{note}"
+    kind = "solution" if health.layout["steady"] else "change between frames"
+    missed = found.unexplained
+    text = "nothing changes" if missed is None else f"the solver misses {missed:.2g} of the {kind}"
+    yield "equation", text + (f" ({found.note})" if found.note else "")

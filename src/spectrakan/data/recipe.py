@@ -32,11 +32,7 @@ class Recipe:
 
     def draw(self, samples: range) -> Tensor:
         """Initial or input fields `(len(samples), *space, channels)`, float64."""
-        block = int(getattr(self.parameters, "drawn_together", 1))
-        blocks = range(samples.start // block, -(-samples.stop // block))
-        drawn = torch.cat([self._draw_block(number, block) for number in blocks])
-        first = blocks.start * block
-        return drawn[samples.start - first : samples.stop - first]
+        return torch.cat([self._draw_sample(number) for number in samples])
 
     def solve(self, samples: range) -> Tensor:
         """Solutions `(len(samples), times, *space, channels)`, float64."""
@@ -55,12 +51,12 @@ class Recipe:
             )
         return solved
 
-    def _draw_block(self, number: int, size: int) -> Tensor:
-        """Samples that a family draws together, mostly one, from their own stream of random numbers."""
+    def _draw_sample(self, number: int) -> Tensor:
+        """One sample, from its own stream of random numbers."""
         # One seed from two numbers, so that streams of different sets do not overlap.
         state = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)
         generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
-        return self.equation.sample(size, self.resolution, self.parameters_of(number * size), generator)
+        return self.equation.sample(1, self.resolution, self.parameters_of(number), generator)
 
     def parameters_of(self, sample: int) -> Any:
         """The parameters of one sample: its own values, and its number where a family counts its samples."""

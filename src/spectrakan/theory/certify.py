@@ -19,7 +19,7 @@ from spectrakan.nn.axis import Axis
 from spectrakan.nn.kan import KAN
 from spectrakan.theory.attack import Attack, AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate, Entry, LayerEdges, Status
-from spectrakan.theory.kan_bounds import box_bound, box_images, exact_bounds, layers_of, product_bound
+from spectrakan.theory.kan_bounds import box_bound, box_images, exact_bounds, layers_of, lemma_bounds, product_bound
 from spectrakan.theory.parts import model_maps
 from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample, bound_token, fits
 from spectrakan.theory.tangent import spectral_norm
@@ -218,7 +218,5 @@ def _edges(kan: KAN, low: Tensor, high: Tensor) -> tuple[LayerEdges, ...]:
     reports = []
     for layer, (least, most) in zip(layers_of(kan), box_images(kan, low, high), strict=False):
         on_region = exact_bounds(layer, least.amin(1), most.amax(1))
-        reports.append(
-            LayerEdges(layer.lipschitz_bounds().tolist(), exact_bounds(layer).tolist(), on_region.tolist())
-        )
+        reports.append(LayerEdges(lemma_bounds(layer).tolist(), exact_bounds(layer).tolist(), on_region.tolist()))
     return tuple(reports)

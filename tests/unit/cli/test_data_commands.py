@@ -118,7 +118,7 @@ def test_check_tells_health_by_words_and_exit_code(tmp_path: Path):
     assert result.exit_code == 0, result.output
     assert "fit to learn from" in result.output
     assert "distinct  4 of 4 trajectories" in result.output
-    assert "equation  relative residual" in result.output
+    assert "equation  the solver misses" in result.output
     values = np.array(made.values)
     values[2, 0, 1, 5, 0] = np.nan
     bad = save_dataset(tmp_path / "bad.h5", replace(made, values=values))
@@ -163,7 +163,7 @@ def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
     result = run("check", str(path), "--mapping", str(rules), "--problem", "darcy2d")
     assert result.exit_code == 0, (result.output, result.exception)
     assert "problem   darcy2d" in result.output
-    assert "equation  relative residual" in result.output
+    assert "equation  the solver misses" in result.output
 
 
 def test_check_reads_climate_files(reference_data: Path):
