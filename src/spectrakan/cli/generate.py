@@ -25,6 +25,7 @@ def generate(
         Path | None,
         typer.Option("--output", "-o", help="File to write: .h5, or .nc for others.", show_default="PROBLEM.h5"),
     ] = None,
+    layout: Annotated[str, typer.Option(help="native, or the_well for other programs (HDF5).")] = "native",
     double: Annotated[bool, typer.Option("--double", help="Store float64 instead of float32.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
@@ -36,6 +37,7 @@ def generate(
     spectrakan generate darcy2d                                     100 samples to darcy2d.h5
     spectrakan generate droplet2d -n 1000 --seed 1 -o train.h5      more, elsewhere
     spectrakan generate cns1d -n 20 --resolution 256 eta=0.1 zeta=0.1
+    spectrakan generate darcy2d --layout the_well -o darcy.hdf5     as The Well lays out its files
     spectrakan generate shallow_water2d family=pdebench             PDEBench's own dams
     spectrakan generate diffusion_reaction1d "nu=[0.1, 1.0]"        nu drawn for each sample
 
@@ -60,5 +62,5 @@ def generate(
         arrays = [array for array in (made.values, made.inputs) if array is not None]
         size = kind.itemsize * sum(math.prod(array.shape) for array in arrays)
         require_space(path.parent, size, f"'{path}'")
-        write_dataset(path, made, dtype=kind)
+        write_dataset(path, made, dtype=kind, layout=layout)
     print(f"{path}: {num_samples} samples of {problem}, {path.stat().st_size / 1e6:.1f} MB")

@@ -198,9 +198,7 @@ def _is_boundary(name: str) -> bool:
     return name.startswith("boundary_conditions/") and name.count("/") == 1
 
 
-def _scalars(
-    container: Container, samples: int
-) -> tuple[dict[str, float], dict[str, npt.NDArray[np.float64]]]:
+def _scalars(container: Container, samples: int) -> tuple[dict[str, float], dict[str, npt.NDArray[np.float64]]]:
     """Numbers that all samples share, and those that differ between samples."""
     root: Mapping[str, Any] = container.attributes.get("", {})
     names = [str(name) for name in np.atleast_1d(root.get("simulation_parameters", []))]
