@@ -201,8 +201,8 @@ def _carry_out(
         if writes is not None:
             log = stack.enter_context(closing(RunLog(writes.log)))
             told.append(LogWriter(log, config.runtime.log_steps))
-        for name in config.runtime.track if writes is not None else ():
-            told.append(stack.enter_context(closing(Tracker(name, writes, session))))
+            for name in config.runtime.track:
+                told.append(stack.enter_context(closing(Tracker(name, writes, session))))
         saver = CheckpointWriter(session, folder, log)
         # The log before the checkpoint: a kill between the two must not lose a line that the checkpoint is past.
         told += [saver, *listeners]
