@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "compare": "Put the scores of runs and evaluations side by side.",
     "report": "Write one page about any runs: scores, curves, settings.",
     "certify": "Bound how far a trained model can change under a perturbation.",
+    "export": "Write a trained model as one file that runs without spectrakan.",
     "bench": "Time training and inference of models on this machine.",
     "demo": "Train SpectraKAN and FNO on falling droplets and write a page.",
 }

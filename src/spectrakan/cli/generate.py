@@ -27,6 +27,7 @@ def generate(
         Path | None,
         typer.Option("--output", "-o", help="File to write: .h5, or .nc for others.", show_default="PROBLEM.h5"),
     ] = None,
+    layout: Annotated[str, typer.Option(help="native, or the_well for other programs (HDF5).")] = "native",
     double: Annotated[bool, typer.Option("--double", help="Store float64 instead of float32.")] = False,
     cluster: Annotated[
         str, typer.Option(help="Dask cluster: local:N processes, or tcp://HOST:PORT.", show_default="this process")
@@ -41,6 +42,7 @@ def generate(
     spectrakan generate darcy2d                                     100 samples to darcy2d.h5
     spectrakan generate droplet2d -n 1000 --seed 1 -o train.h5      more, elsewhere
     spectrakan generate cns1d -n 20 --resolution 256 eta=0.1 zeta=0.1
+    spectrakan generate darcy2d --layout the_well -o darcy.hdf5     as The Well lays out its files
     spectrakan generate shallow_water2d family=pdebench             PDEBench's own dams
     spectrakan generate diffusion_reaction1d "nu=[0.1, 1.0]"        nu drawn for each sample
     spectrakan generate cns1d -n 10000 --cluster local:8            the same file, made by eight processes
@@ -70,5 +72,5 @@ def generate(
             from spectrakan.cli.cluster import ClusterArray, connected
 
             made = replace(made, values=ClusterArray(stack.enter_context(connected(cluster)), made.values, progress))
-        write_dataset(path, made, dtype=kind)
+        write_dataset(path, made, dtype=kind, layout=layout)
     print(f"{path}: {num_samples} samples of {problem}, {path.stat().st_size / 1e6:.1f} MB")

@@ -42,7 +42,7 @@ class MeanField(nn.Module):
 
     def _same(self, dim: int, axis: Axis) -> bool:
         """Whether an axis has the stored cells; of equal ones only the number counts, so that programs trace."""
-        if self.values.shape[dim] != axis.cells:
+        if torch.compiler.is_exporting() or self.values.shape[dim] != axis.cells:
             return False
         if self.equal_cells and axis.uniform:
             return True

@@ -108,7 +108,7 @@ def _centre_stencil(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
     """
     # Tensors, not numbers: a traced program must not be tied to one size.
     centres = axis.centres if axis.whole is None else axis.whole.centres
-    below = torch.searchsorted(centres, torch.full((1,), 0.5, dtype=centres.dtype))
+    below = (centres < 0.5).sum(0, keepdim=True)
     cells = (below - 2).clamp(0, axis.total - 4) + torch.arange(4)
     nodes = centres[cells]
     others = ~torch.eye(4, dtype=torch.bool)

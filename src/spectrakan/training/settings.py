@@ -103,8 +103,8 @@ class RuntimeSettings:
     """Seconds after which a process that others wait for counts as lost."""
     log_steps: Count = 10
     """Steps from one line of the log to the next; epochs are always logged."""
-    tensorboard: bool = False
-    """Whether a TensorBoard log is written beside the JSON lines (needs the extra `track`)."""
+    track: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
+    """Services that get the curves beside the JSON lines (extras `track`, `wandb`, `mlflow`); none by default."""
 
 
 @settings
