@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from experiments.families.catalog import FAMILIES, KINDS, register_families
 from spectrakan.data.problems import Problem, problem_named
 from spectrakan.errors import ConfigError, nearest
+from spectrakan.training.presets import LONGER
 
 TEST_SEED = 640_187_259
 """Seed of the test samples, used for nothing else."""
@@ -31,6 +33,14 @@ class Case:
     problem_name: str
     overrides: tuple[str, ...] = ()
     """Texts such as `data.fields=[]`."""
+    epochs: int | None = None
+    """Epochs at `short`; None: those of the problem's preset."""
+
+    def overrides_at(self, scale: str) -> tuple[str, ...]:
+        """What differs from the preset of a scale."""
+        if self.epochs is None:
+            return self.overrides
+        return (*self.overrides, f"training.epochs={self.epochs * (LONGER if scale == 'long' else 1)}")
 
     @property
     def problem(self) -> Problem:
@@ -44,7 +54,13 @@ FIELDS_CASE = "shallow_water2d_fields"
 CASES: dict[str, Case] = {
     **{name: Case(name, name) for name in MAIN_CASES},
     FIELDS_CASE: Case(FIELDS_CASE, "shallow_water2d", ("data.fields=[]",)),
+    **{
+        f"{name}_{kind}": Case(f"{name}_{kind}", family.problem, family.overrides(kind), family.epochs)
+        for name, family in FAMILIES.items()
+        for kind in KINDS
+    },
 }
+register_families()  # every process of a campaign reads its cases here
 
 
 @dataclass(frozen=True)
