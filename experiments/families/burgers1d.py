@@ -2,7 +2,7 @@
 
     u_t + c u u_x = nu u_xx     on (0, 1), periodic
 
-Fourier coefficients with dealiased products, diffusion exact by an integrating factor, Runge-Kutta of order 4 in time.
+Dealiased Fourier products, diffusion exact by an integrating factor, Runge-Kutta of order 4 in time.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def _step(modes: Tensor, step: float, half: Tensor, flux: Tensor, points: int) -
     second = step * rate(half * (modes + first / 2))
     third = step * rate(half * modes + second / 2)
     fourth = step * rate(half * (half * modes + third))
-    return half * (half * (modes + first / 6) + (second + third) / 3) + fourth / 6
+    found: Tensor = half * (half * (modes + first / 6) + (second + third) / 3) + fourth / 6
+    return found
 
 
 def _padded(modes: Tensor, count: int) -> Tensor:

@@ -24,7 +24,7 @@ def centres(cells: int) -> torch.Tensor:
 
 
 def cole_hopf(x: torch.Tensor, time: float, speed: float, viscosity: float, offset: float = 1.05) -> torch.Tensor:
-    """u = -(2 nu / c) phi_x / phi with phi = offset + exp(-4 pi^2 nu t) cos(2 pi x), which solves phi_t = nu phi_xx."""
+    """u = -(2 nu / c) phi_x / phi, phi = offset + exp(-4 pi^2 nu t) cos(2 pi x), which solves phi_t = nu phi_xx."""
     decay = math.exp(-4 * math.pi**2 * viscosity * time)
     phi, slope = offset + decay * torch.cos(2 * math.pi * x), -2 * math.pi * decay * torch.sin(2 * math.pi * x)
     return -2 * viscosity / speed * slope / phi
