@@ -11,7 +11,8 @@ from typing import Any
 from experiments.archive import Archive
 from experiments.cells import Cell, comparable, run_settings
 from experiments.datasets import Datasets
-from experiments.scales import scale_named
+from experiments.scales import DEVELOPMENT_SEED, scale_named
+from experiments.tails import sample_errors, summary_of
 from spectrakan.checkpoint import remove_checkpoints
 from spectrakan.config import as_mapping
 from spectrakan.data.prepare import Prepared, prepare
@@ -85,7 +86,12 @@ def run_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -
             evaluate(run.model, validation.trajectories, horizon=prepared.horizon, samples=validation.samples)
         ),
     }
-    scores = score_test(run.model, cell, prepared, Datasets(archive), details) if cell.test else {}
+    datasets = Datasets(archive)
+    scores = score_test(run.model, cell, prepared, datasets, details) if cell.test else {}
+    samples = None if cell.test else datasets.development(cell.case)
+    if samples is not None:
+        errors = sample_errors(run.model, samples, prepared.horizon)
+        details["development"] = {"seed": DEVELOPMENT_SEED, **summary_of(errors)}
     record = make_record(
         **{
             **{key: value for key, value in run.record.items() if key != "details"},

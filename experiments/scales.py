@@ -7,7 +7,7 @@ A scale has the name of a budget. How a case is trained, on which samples, and h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from experiments.families.catalog import FAMILIES, KINDS, register_families
@@ -96,6 +96,14 @@ class Scale:
         return [name for name in self.cases if name in MAIN_CASES]
 
 
+_CAMPAIGN = Scale(
+    name="short",
+    seeds=(0, 1, 2, 3, 4),
+    rates=(3e-3, 1e-2, 3e-2),
+    rate_share=1.0,
+    efficiency=(100, 300),
+    test_samples=500,
+)
 SCALES: dict[str, Scale] = {
     "smoke": Scale(
         name="smoke",
@@ -109,8 +117,8 @@ SCALES: dict[str, Scale] = {
         long_samples=1,
         resolutions={"shallow_water2d": (8, 32)},
     ),
-    "short": Scale("short", seeds=(0, 1, 2), rates=(1e-3, 3e-3, 1e-2), rate_share=0.25, efficiency=(100, 300)),
-    "long": Scale("long", seeds=(0, 1, 2), rates=(1e-3, 3e-3, 1e-2), rate_share=0.25, efficiency=(100, 300)),
+    "short": _CAMPAIGN,
+    "long": replace(_CAMPAIGN, name="long"),
     "paper": Scale(
         "paper", seeds=(0, 1, 2), rates=(5e-4, 1e-3, 2e-3), rate_share=0.04, efficiency=(100, 1_000), runtime={}
     ),

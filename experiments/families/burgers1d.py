@@ -92,7 +92,8 @@ def _step(modes: Tensor, step: float, half: Tensor, flux: Tensor, points: int) -
     """One step of length `step`; `half` is the exact decay over half of it."""
 
     def rate(state: Tensor) -> Tensor:
-        return flux * torch.fft.rfft(torch.fft.irfft(state, n=points).square())
+        found: Tensor = flux * torch.fft.rfft(torch.fft.irfft(state, n=points).square())
+        return found
 
     first = step * rate(modes)
     second = step * rate(half * (modes + first / 2))

@@ -62,14 +62,14 @@ def in_memory(
         inputs = None if kept.inputs is None else np.asarray(kept.inputs, dtype)
         pieces.append(replace(kept, values=np.asarray(kept.values, dtype), inputs=inputs))
     first = pieces[0]
-    kept, before = ((each.times.shape, each.fields, each.grid.shape, each.param_names) for each in (first, lazy))
+    unchanged, whole = ((each.times.shape, each.fields, each.grid.shape, each.param_names) for each in (first, lazy))
     return replace(
         first,
         values=np.concatenate([piece.values for piece in pieces]),
         inputs=None if lazy.inputs is None else np.concatenate([np.asarray(piece.inputs) for piece in pieces]),
         params=lazy.params if first.param_names else None,
         # Samples that lost frames, fields, cells or parameters cannot be solved anew from their origin.
-        origin=lazy.origin if kept == before else {},
+        origin=lazy.origin if unchanged == whole else {},
     )
 
 

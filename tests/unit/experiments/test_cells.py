@@ -52,7 +52,7 @@ def test_every_model_tries_the_same_rates_on_validation_data(scale: str, tmp_pat
     assert len({cell.label for cell in cells}) == len(chosen.rates)
 
 
-def test_eight_baselines_compete_with_three_seeds():
+def test_eight_baselines_compete_with_five_seeds():
     assert len(BASELINES) == 8
     for scale in ("short", "long", "paper"):
         assert SCALES[scale].baselines == BASELINES
