@@ -102,6 +102,7 @@ _CAMPAIGN = Scale(
     rates=(3e-3, 1e-2, 3e-2),
     rate_share=1.0,
     efficiency=(100, 300),
+    cases=tuple(CASES),
     test_samples=500,
 )
 SCALES: dict[str, Scale] = {
