@@ -1,4 +1,11 @@
-"""How a state evolves, in a few numbers: coefficients of a conservation law, fitted to the frames of a history.
+"""How a state evolves, in a few numbers: phases of its longest waves, and coefficients of a law fitted to its frames.
+
+Phases. With a and b the coefficients of a wave in the last frame and in the one before, three numbers say by which
+angle and factor it changed, all in [-1, 1] and Lipschitz with a constant of the order of 1 / eps:
+
+    2 Re(a conj b) / n,   2 Im(a conj b) / n,   (|a|^2 - |b|^2) / n,     n = |a|^2 + |b|^2 + 2 eps^2
+
+The law, for changes that are small between frames and for terms that multiply fields:
 
     u_i(t) - u_i(t - dt)  ~  - sum_j a_ij D u_j - sum_{j <= l} b_ijl D(u_j u_l) + c_i D^2 u_i     along each axis
 
@@ -7,8 +14,9 @@ frames as equations G w = d, right-hand sides taken between the two frames, w = 
 speeds and viscosities are such coefficients, whatever the state, its units (fields are at unit scale) and its grid.
 Since |w| <= |d| / (2 eps), and G and d are integrals of the fields and of their products against smooth waves, w is
 bounded and Lipschitz on every bounded set of histories, with constants that do not depend on the cells.
-Fields are averaged over the other axes first, because flux through walls or around a period adds nothing.
-Shapes: history `(batch, history, *space, field)`; the fitted numbers `(batch, axes * fields * terms)`.
+Fields are averaged over the other axes first, because flux through walls or around a period adds nothing. Waves are
+those of a period where an axis has one; else cosines for phases, and sines, which vanish at the ends, for the law.
+Shapes: history `(batch, history, *space, field)`; all numbers `(batch, num_coefficients)`.
 """
 
 from __future__ import annotations
@@ -22,30 +30,47 @@ from torch import Tensor
 
 from spectrakan.nn.axis import Axis, kept
 
-WAVES = 8
-"""Waves that test the equation along an axis."""
+WAVES = 4
+"""Waves that test the law along an axis."""
+PHASES = 2
+"""Waves whose phases are taken along an axis."""
 EPSILON = 0.003
-"""Ridge eps of the fit, for fields at unit scale."""
+"""Size eps below which coefficients count as noise, for fields at unit scale."""
 
 
 def num_coefficients(num_fields: int, num_axes: int) -> int:
-    """Numbers that `fitted_dynamics` gives.
+    """Numbers that `dynamics` gives.
 
     >>> num_coefficients(1, 1), num_coefficients(3, 2)
-    (3, 60)
+    (9, 96)
     """
-    return num_axes * num_fields * (num_fields + num_fields * (num_fields + 1) // 2 + 1)
+    law = num_fields + num_fields * (num_fields + 1) // 2 + 1
+    return num_axes * num_fields * (law + 3 * PHASES)
 
 
-def fitted_dynamics(
+def dynamics(
     history: Float[Tensor, "batch history *space field"], axes: Sequence[Axis]
 ) -> Float[Tensor, "batch numbers"]:
-    """The coefficients w of all axes and fields, `(batch, num_coefficients)`; at least two frames."""
+    """Law and phases along each axis, `(batch, num_coefficients)`, from at least two frames."""
     fields = history.shape[-1]
     first, second = torch.triu_indices(fields, fields, device=history.device)
     products = history.index_select(-1, first) * history.index_select(-1, second)
     terms = torch.cat([history, products], dim=-1)
-    return torch.cat([_along(_marginal(terms, axes, dim), fields, axis) for dim, axis in enumerate(axes)], dim=1)
+    found = []
+    for dim, axis in enumerate(axes):
+        along = _marginal(terms, axes, dim)
+        found += [fitted_law(along, fields, axis), phases(along[:, -2:, :, :fields], axis)]
+    return torch.cat(found, dim=1)
+
+
+def phases(pair: Float[Tensor, "batch 2 n field"], axis: Axis) -> Float[Tensor, "batch numbers"]:
+    """The three numbers of each wave and field, `(batch, 3 * PHASES * fields)`; cosines have no angle."""
+    real, imaginary = (torch.einsum("kn,bhnf->bhkf", waves, pair) for waves in _phase_waves(axis, pair))
+    (b, a), (d, c) = real.unbind(1), imaginary.unbind(1)
+    now, before = a.square() + c.square(), b.square() + d.square()
+    size = now + before + 2 * EPSILON**2
+    numbers = [2 * (a * b + c * d) / size, 2 * (c * b - a * d) / size, (now - before) / size]
+    return torch.stack(numbers, dim=1).flatten(1)
 
 
 def _marginal(terms: Tensor, axes: Sequence[Axis], dim: int) -> Tensor:
@@ -57,8 +82,10 @@ def _marginal(terms: Tensor, axes: Sequence[Axis], dim: int) -> Tensor:
     return terms
 
 
-def _along(terms: Tensor, fields: int, axis: Axis) -> Tensor:
-    """The fit along one axis: `(batch, history, n, term)` -> `(batch, fields * (terms + 1))`."""
+def fitted_law(
+    terms: Float[Tensor, "batch history n term"], fields: int, axis: Axis
+) -> Float[Tensor, "batch numbers"]:
+    """The coefficients w along one axis, `(batch, fields * (terms + 1))`; the first terms are the fields."""
     waves, slopes, squares = _test_waves(axis, terms)
     values = torch.einsum("kn,bhnf->bhkf", waves, terms[..., :fields])
     fluxes = _between(torch.einsum("kn,bhnf->bhkf", slopes, terms))
@@ -90,19 +117,28 @@ def solved(matrix: Float[Tensor, "*batch n n"], right: Float[Tensor, "*batch n"]
 
 
 @kept
+def _phase_waves(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Cell weights of the real and imaginary parts of the longest waves, `(PHASES, n)` each."""
+    order = torch.arange(1, PHASES + 1, dtype=torch.float64)[:, None]
+    angle = (2 if axis.periodic else 1) * math.pi * order * axis.centres
+    real, imaginary = angle.cos() * axis.widths, -angle.sin() * axis.widths * float(axis.periodic)
+    return real.to(like.dtype).to(like.device), imaginary.to(like.dtype).to(like.device)
+
+
+@kept
 def _test_waves(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cell weights of phi_k `(rows, n)`, of -phi_k', and the factors of <phi_k'', u> over <phi_k, u>, `(rows,)`.
 
-    Waves of a period where the axis has one, else sines, which vanish at the ends. Derivatives are in units of those
-    of the shortest wave.
+    As many sines between walls as sines and cosines around a period. Derivatives are in units of the shortest wave's.
     """
-    order = torch.arange(1, WAVES + 1, dtype=torch.float64)[:, None]
+    count = WAVES if axis.periodic else 2 * WAVES
+    order = torch.arange(1, count + 1, dtype=torch.float64)[:, None]
     angle = (2 if axis.periodic else 1) * math.pi * order * axis.centres
-    sines, cosines, share = angle.sin(), angle.cos(), order / WAVES
-    waves, slopes, shares = sines, -cosines * share, share
+    sines, cosines, shares = angle.sin(), angle.cos(), order / count
+    waves, slopes = sines, -cosines * shares
     if axis.periodic:
-        waves, slopes = torch.cat([cosines, sines]), torch.cat([sines * share, -cosines * share])
-        shares = torch.cat([share, share])
+        waves, slopes = torch.cat([cosines, sines]), torch.cat([sines * shares, slopes])
+        shares = torch.cat([shares, shares])
     squares = -shares[:, 0].square()
     first, second, third = (
         each.to(like.dtype).to(like.device) for each in (waves * axis.widths, slopes * axis.widths, squares)

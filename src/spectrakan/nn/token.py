@@ -26,7 +26,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
 from spectrakan.nn.axis import Axis, kept
 from spectrakan.nn.kan import KAN, SplineOptions
-from spectrakan.nn.summary import fitted_dynamics, num_coefficients
+from spectrakan.nn.summary import dynamics, num_coefficients
 from spectrakan.numerics.quadrature import weighted_mean
 
 Pool = Literal["center", "mean", "center+mean+std", "dynamics"]
@@ -92,7 +92,7 @@ class GlobalToken(nn.Module):
             last = history[:, -1:]
             pooled = [space_mean(last, axes).flatten(1), space_spread(last, axes).flatten(1)]
             if history.shape[1] > 1:
-                pooled.append(fitted_dynamics(history, axes))
+                pooled.append(dynamics(history, axes))
         else:
             pooled = [part(history, axes).flatten(1) for part in _PARTS[self.pool]]
         return torch.cat(pooled if params is None else [*pooled, params], dim=1)
