@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from experiments.families.catalog import FAMILIES, KINDS, register_families
+from experiments.summarised_ffno import register_summarised
 from spectrakan.data.problems import Problem, problem_named
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.training.presets import LONGER
@@ -60,7 +61,8 @@ CASES: dict[str, Case] = {
         for kind in KINDS
     },
 }
-register_families()  # every process of a campaign reads its cases here
+register_families()  # every process of a campaign reads its cases and models here
+register_summarised()
 
 
 @dataclass(frozen=True)
