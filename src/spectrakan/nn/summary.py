@@ -7,7 +7,7 @@ angle and factor it changed, all in [-1, 1] and Lipschitz with a constant of the
 
 The law, for changes that are small between frames and for terms that multiply fields:
 
-    u_i(t) - u_i(t - dt)  ~  - sum_j a_ij D u_j - sum_{j <= l} b_ijl D(u_j u_l) + c_i D^2 u_i     along each axis
+    u(t) - u(t - dt)  ~  - a D u - b D(u^2) + c D^2 u     for each field u, along each axis
 
 tested with the lowest waves phi_k instead of differentiated: <phi_k, D f> = -<phi_k', f>. With all waves and pairs of
 frames as equations G w = d, right-hand sides taken between the two frames, w = (G'G + eps^2)^-1 G'd. Speeds, wave
@@ -32,6 +32,8 @@ from spectrakan.nn.axis import Axis, kept
 
 WAVES = 4
 """Waves that test the law along an axis."""
+TERMS = 3
+"""Terms of the law."""
 PHASES = 2
 """Waves whose phases are taken along an axis."""
 EPSILON = 0.003
@@ -42,24 +44,20 @@ def num_coefficients(num_fields: int, num_axes: int) -> int:
     """Numbers that `dynamics` gives.
 
     >>> num_coefficients(1, 1), num_coefficients(3, 2)
-    (9, 96)
+    (9, 54)
     """
-    law = num_fields + num_fields * (num_fields + 1) // 2 + 1
-    return num_axes * num_fields * (law + 3 * PHASES)
+    return num_axes * num_fields * (TERMS + 3 * PHASES)
 
 
 def dynamics(
     history: Float[Tensor, "batch history *space field"], axes: Sequence[Axis]
 ) -> Float[Tensor, "batch numbers"]:
     """Law and phases along each axis, `(batch, num_coefficients)`, from at least two frames."""
-    fields = history.shape[-1]
-    first, second = torch.triu_indices(fields, fields, device=history.device)
-    products = history.index_select(-1, first) * history.index_select(-1, second)
-    terms = torch.cat([history, products], dim=-1)
+    both = torch.stack([history, history.square()], dim=-1)
     found = []
     for dim, axis in enumerate(axes):
-        along = _marginal(terms, axes, dim)
-        found += [fitted_law(along, fields, axis), phases(along[:, -2:, :, :fields], axis)]
+        along = _marginal(both, axes, dim)
+        found += [fitted_law(along, axis), phases(along[:, -2:, ..., 0], axis)]
     return torch.cat(found, dim=1)
 
 
@@ -74,7 +72,7 @@ def phases(pair: Float[Tensor, "batch 2 n field"], axis: Axis) -> Float[Tensor, 
 
 
 def _marginal(terms: Tensor, axes: Sequence[Axis], dim: int) -> Tensor:
-    """Means over all axes but one: `(batch, history, n, term)`."""
+    """Means over all axes but one: `(batch, history, n, ...)`."""
     for other in reversed(range(len(axes))):
         if other != dim:
             weights = axes[other].weights.to(terms.dtype).to(terms.device)
@@ -82,25 +80,22 @@ def _marginal(terms: Tensor, axes: Sequence[Axis], dim: int) -> Tensor:
     return terms
 
 
-def fitted_law(
-    terms: Float[Tensor, "batch history n term"], fields: int, axis: Axis
-) -> Float[Tensor, "batch numbers"]:
-    """The coefficients w along one axis, `(batch, fields * (terms + 1))`; the first terms are the fields."""
-    waves, slopes, squares = _test_waves(axis, terms)
-    values = torch.einsum("kn,bhnf->bhkf", waves, terms[..., :fields])
-    fluxes = _between(torch.einsum("kn,bhnf->bhkf", slopes, terms))
-    curvature = _between(values * squares[:, None])
+def fitted_law(both: Float[Tensor, "batch history n field 2"], axis: Axis) -> Float[Tensor, "batch numbers"]:
+    """The coefficients (a, b, c) of each field along one axis, `(batch, 3 * fields)`, from fields and their squares."""
+    waves, slopes, squares = _test_waves(axis, both)
+    values = torch.einsum("kn,bhnf->bhkf", waves, both[..., 0])
+    fluxes = torch.einsum("kn,bhnft->bhkft", slopes, both)
+    curvature = values * squares[:, None]
+    columns = _between(torch.cat([fluxes, curvature[..., None]], dim=-1))
     change = values.diff(dim=1).flatten(1, 2)
-    columns = fluxes[..., None, :].expand(-1, -1, fields, -1)
-    columns = torch.cat([columns, curvature[..., None]], dim=-1)
     gram = torch.einsum("bkfi,bkfj->bfij", columns, columns)
     right = torch.einsum("bkfi,bkf->bfi", columns, change)
-    ridge = EPSILON**2 * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    ridge = EPSILON**2 * torch.eye(TERMS, dtype=gram.dtype, device=gram.device)
     return solved(gram + ridge, right).flatten(1)
 
 
 def _between(values: Tensor) -> Tensor:
-    """Means of neighbouring frames, all pairs as equations: `(batch, history, k, f)` -> `(batch, pairs * k, f)`."""
+    """Means of neighbouring frames, all pairs as equations: `(batch, history, k, ...)` -> `(batch, pairs * k, ...)`."""
     return ((values[:, 1:] + values[:, :-1]) / 2).flatten(1, 2)
 
 
