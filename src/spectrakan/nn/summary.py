@@ -81,7 +81,7 @@ def _marginal(terms: Tensor, axes: Sequence[Axis], dim: int) -> Tensor:
 
 
 def fitted_law(both: Float[Tensor, "batch history n field 2"], axis: Axis) -> Float[Tensor, "batch numbers"]:
-    """The coefficients (a, b, c) of each field along one axis, `(batch, 3 * fields)`, from fields and their squares."""
+    """The coefficients (a, b, c) of each field along one axis, `(batch, 3 * fields)`; `both`: fields and squares."""
     waves, slopes, squares = _test_waves(axis, both)
     values = torch.einsum("kn,bhnf->bhkf", waves, both[..., 0])
     fluxes = torch.einsum("kn,bhnft->bhkft", slopes, both)
@@ -95,7 +95,7 @@ def fitted_law(both: Float[Tensor, "batch history n field 2"], axis: Axis) -> Fl
 
 
 def _between(values: Tensor) -> Tensor:
-    """Means of neighbouring frames, all pairs as equations: `(batch, history, k, ...)` -> `(batch, pairs * k, ...)`."""
+    """Means of neighbouring frames, all pairs as equations: `(batch, history, k, ..)` to `(batch, pairs * k, ..)`."""
     return ((values[:, 1:] + values[:, :-1]) / 2).flatten(1, 2)
 
 
