@@ -56,7 +56,7 @@ _DARCY_TRANSOLVER: dict[str, Any] = {
     "width": 128, "num_layers": 8, "num_slices": 64, "projection": "convolution", "positions": "distances"
 }  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "spectrakan": {"paper": _PAPER},
+    "spectrakan": {"paper": _PAPER, "conditioned": {"conditioning": "film", "pool": "dynamics"}},
     "amfno": {"paper": _PAPER},
     "unet": {"small": {"width": 12}},
     "fno": {"small": {"width": 16, "num_modes": 8}},
@@ -71,7 +71,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "cvit": {"small": _SMALL_CVIT},
     "deeponet": {"small": {"width": 64, "num_features": 64}},
 }
-"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter, `darcy` the
+"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter,
+`conditioned` a trunk that depends on how the state evolves, `darcy` the
 published size for that task, `small` a size for work on a CPU."""
 
 

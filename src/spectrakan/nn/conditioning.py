@@ -3,10 +3,10 @@
     film    h -> (1 + tanh(a)) h + tanh(b)               before a layer's nonlinearity, a and b one number a channel
     modes   c_k -> exp(tanh(a_k)) e^{i pi tanh(theta_k)} c_k    in each axial layer, for each axis and mode k
 
-a, b and theta are affine maps of the token, times `GAIN`. They start at zero, so a fresh model ignores the token
-here. A phase of mode k shifts a field by a length of its own, which is transport; amplitudes stay in [1/e, e],
-FiLM's scale in [0, 2] and its shift in [-1, 1], because unbounded factors fit better and diverge in rollouts. Bases
-with real coefficients have no phase, and joint layers, whose modes belong to no axis, have no factors.
+a, b and theta are affine maps of the token. They start at zero, so a fresh model ignores the token here. A phase of
+mode k shifts a field by a length of its own, which is transport; amplitudes stay in [1/e, e], FiLM's scale in
+[0, 2] and its shift in [-1, 1], because unbounded factors fit better and diverge in rollouts. Bases with real
+coefficients have no phase, and joint layers, whose modes belong to no axis, have no factors.
 Shapes: token `(batch, token)`, fields `(channel, batch, *space)`.
 """
 
@@ -23,9 +23,6 @@ from torch import Tensor, nn
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
 
 ConditioningKind = Literal["readout", "film", "modes", "both"]
-GAIN = 0.1
-"""Size of the maps' outputs: a step of Adam is of the size of the learning rate whatever a weight's scale, and at the
-rates that suit a trunk the conditions of a small batch would jump about."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +70,11 @@ class Conditioning(nn.Module):
         count = len(self.modes)
         films: list[tuple[Tensor | None, Tensor | None]] = [(None, None)] * count
         if self.film is not None:
-            pairs = (GAIN * self.film(token)).unflatten(1, (count, 2, self.width)).unbind(1)
+            pairs = self.film(token).unflatten(1, (count, 2, self.width)).unbind(1)
             films = [(1 + pair[:, 0].tanh(), pair[:, 1].tanh()) for pair in pairs]
         factors: list[tuple[Tensor, ...]] = [()] * count
         if self.turn is not None:
-            numbers = iter((GAIN * self.turn(token)).tanh().split(self._sizes(), dim=1))
+            numbers = iter(self.turn(token).tanh().split(self._sizes(), dim=1))
             factors = [tuple(_factor(next(numbers), basis) for basis in self.bases) for _ in range(count)]
             factors = [each if modes else () for each, modes in zip(factors, self.modes, strict=True)]
         return [Condition(*film, turn) for film, turn in zip(films, factors, strict=True)]

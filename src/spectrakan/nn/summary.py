@@ -36,8 +36,10 @@ TERMS = 3
 """Terms of the law."""
 PHASES = 2
 """Waves whose phases are taken along an axis."""
+FAINT = 0.03
+"""Size eps below which a wave's phase counts for less, for fields at unit scale."""
 EPSILON = 0.003
-"""Size eps below which coefficients count as noise, for fields at unit scale."""
+"""Ridge eps of the law, for fields at unit scale."""
 
 
 def num_coefficients(num_fields: int, num_axes: int) -> int:
@@ -66,7 +68,7 @@ def phases(pair: Float[Tensor, "batch 2 n field"], axis: Axis) -> Float[Tensor, 
     real, imaginary = (torch.einsum("kn,bhnf->bhkf", waves, pair) for waves in _phase_waves(axis, pair))
     (b, a), (d, c) = real.unbind(1), imaginary.unbind(1)
     now, before = a.square() + c.square(), b.square() + d.square()
-    size = now + before + 2 * EPSILON**2
+    size = now + before + 2 * FAINT**2
     numbers = [2 * (a * b + c * d) / size, 2 * (c * b - a * d) / size, (now - before) / size]
     return torch.stack(numbers, dim=1).flatten(1)
 
