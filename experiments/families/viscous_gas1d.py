@@ -45,6 +45,5 @@ EQUATION: Equation = replace(
     parameters=ViscosityParameters,
     sample=sample,
     solve=solve,
-    residual=None,
     batched_parameters=("log_eta", "log_zeta"),
 )

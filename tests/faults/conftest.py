@@ -12,7 +12,7 @@ import torch
 import xarray
 import zarr
 
-from spectrakan.data import save_dataset, write_dataset
+from spectrakan.data import write_dataset
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
 
@@ -86,8 +86,6 @@ def _foreign(folder: Path) -> list[Path]:
         group = zarr.open_group(folder / f"plain{version}.zarr", mode="w", zarr_format=version)
         group.create_array("values", data=values, chunks=(2, 3, 16, 2))
         group.create_array("times", data=np.arange(3.0))
-    group = zarr.open_group(folder / "shards.zarr", mode="w", zarr_format=3)
-    group.create_array("values", data=values, chunks=(1, 3, 8, 2), shards=(2, 3, 16, 2))
     labelled = xarray.Dataset(
         {"wind": (("sample", "time", "x"), values[..., 0]), "Re": ("sample", np.arange(1.0, 5))}
     )
@@ -106,7 +104,7 @@ def _foreign(folder: Path) -> list[Path]:
         "seven.mat",
         "classic.nc",
     ]
-    return [folder / name for name in [*names, "plain2.zarr", "plain3.zarr", "shards.zarr", "named.zarr"]]
+    return [folder / name for name in [*names, "plain2.zarr", "plain3.zarr", "named.zarr"]]
 
 
 @pytest.fixture(scope="session")
@@ -114,9 +112,8 @@ def sound_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """One small file, or Zarr folder, of every format and layout."""
     folder = tmp_path_factory.mktemp("sound")
     own = [
-        save_dataset(folder / "native.h5", _own(steady=False)),
-        save_dataset(folder / "steady.h5", _own(steady=True)),
-        write_dataset(folder / "own.npz", _own(steady=True)),
+        write_dataset(folder / "native.h5", _own(steady=False)),
+        write_dataset(folder / "steady.h5", _own(steady=True)),
         write_dataset(folder / "own.nc", _own(steady=False)),
     ]
     return [*own, *_pdebench(folder), *_foreign(folder)]

@@ -21,7 +21,7 @@ import pytest
 SECONDS_A_FILE = 5.0
 GROWTH_KIBIBYTES = 2**20
 """Memory that all damaged files together may take beyond what the sound ones take (1 GiB)."""
-CHECKED = {"native.h5", "steady.h5", "own.npz", "plain.npz", "packed.npz", "pair.pt"}
+CHECKED = {"native.h5", "steady.h5", "plain.npz", "packed.npz", "pair.pt"}
 """Files whose every byte is under a checksum: damage must be refused or have changed nothing."""
 
 Damage = Callable[[bytes, np.random.Generator], bytes]

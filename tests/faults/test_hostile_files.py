@@ -99,7 +99,7 @@ def test_virtual_datasets_need_permission_and_the_same_folder(tmp_path: Path, se
             load_dataset(tmp_path / "set.h5", allow_virtual=True)
     (tmp_path / "link.h5").symlink_to(secret.parent / "part.h5")
     virtual(tmp_path / "set.h5", "link.h5")
-    with pytest.raises(DataFormatError, match="no symbolic links"):
+    with pytest.raises(DataFormatError, match="that are no links"):
         load_dataset(tmp_path / "set.h5", allow_virtual=True)
 
 
@@ -218,17 +218,11 @@ def test_codecs_outside_the_list(tmp_path: Path, codec: str, where: str):
     refused(store, codec)
 
 
-@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not")
-def test_codecs_inside_a_shard(tmp_path: Path):
+def test_shards_are_refused(tmp_path: Path):
     values = np.random.default_rng(0).standard_normal(SHAPE)
     group = zarr.open_group(tmp_path / "set.zarr", mode="w", zarr_format=3)
     group.create_array("values", data=values, chunks=(1, 3, 8, 1), shards=(2, 3, 16, 1))
-    np.testing.assert_array_equal(np.asarray(load_dataset(tmp_path / "set.zarr").values), values)
-    metadata = tmp_path / "set.zarr" / "values" / "zarr.json"
-    entries = json.loads(metadata.read_text())
-    entries["codecs"][0]["configuration"]["codecs"][1] = {"name": "numcodecs.bz2", "configuration": {"level": 1}}
-    metadata.write_text(json.dumps(entries))
-    refused(tmp_path / "set.zarr", "bz2")
+    refused(tmp_path / "set.zarr", "the codec sharding_indexed")
 
 
 def test_an_old_numcodecs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -254,13 +248,6 @@ def test_an_incomplete_zarr_array_is_not_read_as_zeros(tmp_path: Path, version: 
     zarr_store(store, version, compressors=None)
     next(path for path in sorted(store.rglob("*")) if path.stat().st_size == 384).unlink()
     refused(store, "absent chunks")
-
-
-def test_an_incomplete_shard_is_not_read_as_zeros(tmp_path: Path):
-    group = zarr.open_group(tmp_path / "set.zarr", mode="w", zarr_format=3)
-    array = group.create_array("values", shape=SHAPE, dtype="f8", chunks=(1, 3, 8, 1), shards=(2, 3, 16, 1))
-    array[0] = 1.0
-    refused(tmp_path / "set.zarr", "absent chunks")
 
 
 # No files
@@ -414,7 +401,9 @@ def write_nested_dictionaries(path: Path) -> None:
 
 def write_nested_schema(path: Path) -> None:
     text = '{"format": "spectrakan-trajectories", "version": 1, "origin": ' + nested(20_000) + "}"
-    np.savez(path, values=np.ones(SHAPE), schema=np.array(text))
+    with h5py.File(path, "w", libver="latest") as file:
+        file["values"] = np.ones(SHAPE)
+        file.attrs["schema"] = np.bytes_(text.encode())
 
 
 def write_nested_metadata(path: Path) -> None:
@@ -454,7 +443,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None]]] = {
     "groups.h5": ("groups at most 32 deep", write_nested_groups),
     "circle.h5": ("no known meaning", write_circular_groups),
     "dictionaries.pt": ("dictionaries at most 32 deep|RecursionError", write_nested_dictionaries),
-    "schema.npz": ("schema", write_nested_schema),
+    "schema.h5": ("schema", write_nested_schema),
     "metadata.zarr": ("RecursionError", write_nested_metadata),
     "header.npz": ("readable npz", write_nested_header),
     "names.npz": ("texts", write_endless_names),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -112,31 +112,14 @@ def _read_split(path: Path) -> Split:
 
 def _print(path: Path, health: Health) -> None:
     print(path)
-    for title, text in (*_layout(health.layout), *_contents(health)):
-        print(f"  {title:9} {text}")
+    for title, text in (*health.facts.items(), *_contents(health)):
+        print(f"  {title:12} {text}")
     for problem in health.problems:
         print(f"PROBLEM  {problem}")
     for warning in health.warnings:
         print(f"warning  {warning}")
     if not health.problems:
         print("fit to learn from" if not health.warnings else "usable; see the warnings")
-
-
-def _layout(layout: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    space = " x ".join(str(size) for size in layout["space"])
-    domain = " x ".join(f"({low:g}, {high:g})" for low, high in layout["bounds"])
-    first, last = layout["times"]
-    pace = "equal steps" if layout["equal_steps"] else "unequal steps"
-    frames = "steady" if layout["steady"] else f"{layout['frames']} frames, t = {first:g} to {last:g}, {pace}"
-    store = "in memory" if layout["in_memory"] else "read piece by piece"
-    yield "problem", layout["task"] or "unknown"
-    yield "samples", f"{layout['samples']}, {frames}"
-    yield "grid", f"{space} on {domain}, boundary {', '.join(layout['boundary']) or 'unknown'}"
-    yield "stored", f"{layout['dtype']}, {layout['gigabytes']:.3g} GB, {store}"
-    if layout["params"]:
-        yield "params", ", ".join(layout["params"])
-    if layout["constants"]:
-        yield "constants", ", ".join(f"{name} {value:g}" for name, value in layout["constants"].items())
 
 
 def _contents(health: Health) -> Iterator[tuple[str, str]]:
@@ -148,8 +131,8 @@ def _contents(health: Health) -> Iterator[tuple[str, str]]:
             span = f"{entry.minimum:.6g} to {entry.maximum:.6g}, mean {entry.mean:.6g}{unit}"
         bad = f", {entry.bad_count} bad" if entry.bad_count else ""
         yield entry.array, f"{entry.field.name}: {span}{bad}"
-    yield from (("bad", str(where)) for where in health.bad_places)
-    yield "distinct", f"{health.distinct} of {health.layout['samples']} trajectories"
+    yield from (("bad", where) for where in health.bad_places)
+    yield "distinct", f"{health.distinct} of {health.samples} trajectories"
     if health.copies:
         largest = max(health.copies, key=len)
         shown = ", ".join(str(index) for index in largest[:8])
@@ -160,11 +143,7 @@ def _contents(health: Health) -> Iterator[tuple[str, str]]:
     if not found.samples:
         yield "equation", f"not checked: {found.note}"
         return
-    parts = []
-    if found.residual is not None:
-        parts.append(f"relative residual {found.residual:.2g}")
-    if found.unexplained is not None:
-        kind = "solution" if health.layout["steady"] else "change between frames"
-        parts.append(f"the solver misses {found.unexplained:.2g} of the {kind}")
-    note = f" ({found.note})" if found.note else ""
-    yield "equation", f"{', '.join(parts) or 'nothing changes'}{note}"
+    kind = "solution" if health.steady else "change between frames"
+    missed = found.unexplained
+    text = "nothing changes" if missed is None else f"the solver misses {missed:.2g} of the {kind}"
+    yield "equation", text + (f" ({found.note})" if found.note else "")

@@ -10,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from spectrakan.fields import Trajectories
-    from spectrakan.report import Entry
     from spectrakan.training import Run
 
 PROBLEM = "droplet2d"
@@ -38,7 +37,6 @@ CAPTION = (
     "{field} at t = {last:g}, predicted from t = {first:g}: truth above the input, then each model, its prediction "
     "above its error. Truth and predictions share one colour scale, errors another."
 )
-COLUMNS = ("model", "parameters", "seconds", "relative L2", "RMSE", "largest error")
 FRAMES = 33
 """The input and the frames that the problem scores."""
 NEXT = (
@@ -84,12 +82,14 @@ def demo(
 def demo_page(runs: dict[str, Run], unseen: Trajectories) -> str:
     """Scores, fields at the last time, and errors against time, on droplets that no run has seen."""
     from spectrakan.evaluation import evaluate
-    from spectrakan.report import DataTable, Paragraph, Picture, Section, page
+    from spectrakan.report import Paragraph, Picture, Section, page, scores_table
     from spectrakan.report.figures import error_against_time, field_maps, figure_bytes
 
     ahead = len(unseen.times) - 1
     scores = {name: evaluate(run.model, unseen, horizon=ahead) for name, run in runs.items()}
-    rows = [_row(name, run, scores[name]["metrics"]) for name, run in runs.items()]
+    table = scores_table(
+        "droplets that were not in the data", {n: {**run.record, **scores[n]} for n, run in runs.items()}
+    )
     times = next(iter(scores.values()))["times"]
     curves = {name: each["metrics_per_frame"]["relative_l2"] for name, each in scores.items()}
     growth = figure_bytes(error_against_time(times, curves, "relative L2"))
@@ -102,16 +102,8 @@ def demo_page(runs: dict[str, Run], unseen: Trajectories) -> str:
     return page(
         "A droplet falls",
         [Paragraph(LEAD.format(count=unseen.num_samples))],
-        [Section("Scores", [DataTable(COLUMNS, rows)]), Section("Pictures", pictures)],
+        [Section("Scores", [table]), Section("Pictures", pictures)],
     )
-
-
-def _row(name: str, run: Run, metrics: dict[str, Any]) -> list[Entry]:
-    from spectrakan.report import Entry
-
-    parameters, seconds = run.record["parameters"], run.record["train_seconds"]
-    numbers = [Entry(f"{metrics[key]:.4f}", metrics[key]) for key in ("relative_l2", "rmse", "max_error")]
-    return [Entry(name), Entry(f"{parameters:,}", parameters), Entry(f"{seconds:.0f}", seconds), *numbers]
 
 
 def _sample(runs: dict[str, Run], unseen: Trajectories) -> Any:

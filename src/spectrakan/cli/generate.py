@@ -23,7 +23,7 @@ def generate(
     seed: Annotated[int, typer.Option(help="Sample i depends on the seed and on i alone.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write: .h5, .nc or .npz.", show_default="PROBLEM.h5"),
+        typer.Option("--output", "-o", help="File to write: .h5, or .nc for others.", show_default="PROBLEM.h5"),
     ] = None,
     double: Annotated[bool, typer.Option("--double", help="Store float64 instead of float32.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,

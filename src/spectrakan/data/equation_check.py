@@ -1,8 +1,6 @@
 """Whether stored solutions solve the equation of their problem.
 
-Two measures, because each fails where the other does not. The residual puts frames into the equation by
-differences: exact for smooth frames that lie close in time, of no use at fronts and for frames that lie far
-apart. The unexplained change starts the solver from a stored frame and compares with the next one.
+The solver starts from a stored frame; what it gives is compared with the next one.
 """
 
 from __future__ import annotations
@@ -41,14 +39,12 @@ CONVENTIONS: dict[str, dict[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class EquationCheck:
-    """Two errors of a set, each 0 where the equation is solved and about 1 where it is not at all.
+    """The error of a set, 0 where the equation is solved and about 1 where it is not at all.
 
-    `residual`: error of the equation over the size of its terms, median over frames and samples.
     `unexplained`: |S(u_k) - u_{k+1}| / |u_{k+1} - u_k| with the solver S (for a steady problem
     |S(a) - u| / |u|), median over samples; `worst_sample` is where it is largest.
     """
 
-    residual: float | None = None
     unexplained: float | None = None
     worst_sample: int | None = None
     samples: tuple[int, ...] = ()
@@ -72,10 +68,8 @@ def check_equation(trajectories: Trajectories) -> EquationCheck:
         except SpectraKANError as problem:
             return EquationCheck(note=" ".join(str(problem).split()))
         found[note] = np.array(rows)
-    note, numbers = min(found.items(), key=lambda item: _median(item[1][:, 1]) or 0.0)
-    missed = numbers[:, 1]
+    note, missed = min(found.items(), key=lambda item: _median(item[1]) or 0.0)
     return EquationCheck(
-        residual=_median(numbers[:, 0]),
         unexplained=_median(missed),
         worst_sample=None if np.isnan(missed).all() else samples[int(np.nanargmax(missed))],
         samples=tuple(samples),
@@ -83,23 +77,17 @@ def check_equation(trajectories: Trajectories) -> EquationCheck:
     )
 
 
-def _check_sample(
-    equation: Equation, trajectories: Trajectories, sample: int, overrides: Mapping[str, Any]
-) -> tuple[float, float]:
-    """Residual and unexplained change of one sample; NaN where there is none."""
+def _check_sample(equation: Equation, trajectories: Trajectories, sample: int, overrides: Mapping[str, Any]) -> float:
+    """Unexplained change of one sample; NaN where there is none."""
     conditions = () if trajectories.params is None else trajectories.params[sample].tolist()
     parameters = equation_parameters(equation, trajectories, conditions, overrides)
     values = _read(trajectories.values, sample)
     inputs = None if trajectories.inputs is None else _read(trajectories.inputs, sample)
     times = trajectories.times.tolist()
-    residual = float("nan")
-    if equation.residual is not None and (equation.steady or len(times) > 2):
-        # The median: first frames may change faster than any difference in time can follow.
-        residual = float(equation.residual(values, inputs, times, parameters).median())
     if inputs is not None:
         solved = equation.solve(inputs[:, 0], times, parameters)
-        return residual, float((solved - values).norm() / values.norm())
-    return residual, _unexplained(equation, values[0], times, parameters)
+        return float((solved - values).norm() / values.norm())
+    return _unexplained(equation, values[0], times, parameters)
 
 
 def _unexplained(equation: Equation, frames: Tensor, times: list[float], parameters: Any) -> float:

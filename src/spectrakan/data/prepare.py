@@ -13,7 +13,7 @@ from pydantic import Field
 
 from spectrakan.config import Count, settings
 from spectrakan.data.generate import generate_lazily, in_memory
-from spectrakan.data.load import held, load_dataset, strided
+from spectrakan.data.load import every_cell, held, load_dataset
 from spectrakan.data.problems import Problem, problem_named
 from spectrakan.data.regenerate import coarsen
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_trajectories
@@ -198,7 +198,7 @@ def find(problem: Problem | None, config: DataSettings) -> Trajectories:
                 f"'{config.path}' has {cells} cells, of which every n-th gives no {config.resolution} per axis; "
                 "choose a resolution that divides them"
             )
-        found = strided(found, 1, 1, int(stride))
+        found = every_cell(found, int(stride))
     return trimmed(found, replace(config, resolution=None))
 
 

@@ -8,7 +8,8 @@ from typing import cast
 import numpy as np
 
 from spectrakan.data.generate import generate_lazily
-from spectrakan.data.recipe import Recipe, RecipeArray
+from spectrakan.data.lazy import LazyArray
+from spectrakan.data.recipe import Recipe, RecipeSource
 from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Array, Grid, Trajectories
@@ -41,7 +42,8 @@ def regenerate(
 
 def recipe_of(trajectories: Trajectories, resolution: int | None = None) -> Recipe:
     """What the samples were made from, on their own grid or another."""
-    return cast(RecipeArray, _solved_anew(trajectories, resolution).values).recipe
+    values = cast(LazyArray, _solved_anew(trajectories, resolution).values)
+    return cast(RecipeSource, values.parts[0].source).recipe
 
 
 def _solved_anew(

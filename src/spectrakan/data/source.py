@@ -12,34 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spectrakan.errors import DataFormatError
+from spectrakan.fields import Source
 
 Block = tuple[slice, ...]
-"""One slice for each stored axis, each with a start, a stop and a positive step."""
-
-
-@runtime_checkable
-class Source(Protocol):
-    """An array in a file, or a NumPy array where a format cannot be read in parts."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the stored axes."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored numbers."""
-        ...
-
-    def __getitem__(self, block: Block, /) -> npt.NDArray[Any]:
-        """The numbers of a block, with all axes kept."""
-        ...
+"""One slice for each stored axis, each with a start, a stop and a positive step; a source gives it with all axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +99,20 @@ def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
         return _open[key][1]
     stamp.check(path)
     if key in _open:
-        _open.pop(key)[1].close()
+        _close(_open.pop(key)[1])
     handle = opener(path)
     _open[key] = (kind, handle)
     while len(_open) > MOST_OPEN:
         (owner, _, _), (_, oldest) = _open.popitem(last=False)
         if owner == os.getpid():
-            oldest.close()
+            _close(oldest)
     return handle
+
+
+def _close(handle: Any) -> None:
+    """Close a handle; a folder of files (Zarr) has none to close."""
+    if hasattr(handle, "close"):
+        handle.close()
 
 
 @contextmanager
@@ -135,5 +123,4 @@ def released(path: Path) -> Iterator[None]:
         yield
     finally:
         for key in [key for key in _open if key not in before and key[:2] == (os.getpid(), str(path))]:
-            _, handle = _open.pop(key)
-            handle.close()
+            _close(_open.pop(key)[1])

@@ -105,7 +105,7 @@ class Windows:
             inputs, targets = _frames(source.inputs, samples, first), _frames(source.values, samples, first)
         else:
             frames = starts[:, None] + np.arange(config.history + config.horizon) * strides[:, None]
-            inputs, targets = _cut(source.values, samples, frames, config.history)
+            inputs, targets = np.split(_frames(source.values, samples, frames), [config.history], axis=1)
             times = torch.from_numpy(np.asarray(source.times, dtype=np.float64)[frames])
         return Window(
             inputs=self._tensor(inputs),
@@ -205,16 +205,6 @@ def _starts(trajectories: Trajectories, config: WindowSettings) -> npt.NDArray[n
             "operator a whole frame of which only a part was observed"
         )
     return np.array([[start, s] for s in config.strides for start in range(frames - config.length(s) + 1)])
-
-
-def _cut(
-    values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[np.int64], history: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The first `history` of the frames and the rest: two gathers from memory, one read from a file."""
-    if isinstance(values, np.ndarray):
-        return _frames(values, samples, frames[:, :history]), _frames(values, samples, frames[:, history:])
-    whole = _frames(values, samples, frames)
-    return whole[:, :history], whole[:, history:]
 
 
 def _frames(values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -48,9 +48,9 @@ class Share:
         """The streams of all processes as one, in their order."""
         if self.processes == 1:
             return stream
-        joined, *others = (MetricAccumulator.restore(state, grid=grid) for state in self.exchange(stream.state()))
-        for other in others:
-            joined.merge(other)
+        joined = MetricAccumulator(stream.convention, batch_size=stream.batch_size, grid=grid)
+        for state in self.exchange(stream.state()):
+            joined.merge(state)
         return joined
 
 

@@ -5,11 +5,10 @@ accurate; its fields are interpolated to N cells linearly between cell centres a
 error is where the solver's error equals the model's:
 
     equal resolution   t_solver(N) / t_model
-    equal error        t_solver(n*) / t_model,  n* the coarsest grid with error no larger than the model's, and
-                       between n* and the next coarser one with t interpolated along the error
+    equal error        t_solver(n*) / t_model,  n* the coarsest grid with error no larger than the model's
 
 A solver starts at time 0 and the model from given frames: the solver's time is that of the predicted frames alone,
-its whole time minus that of the given frames. `with_history` adds the time of the given frames to the model's.
+its whole time minus that of the given frames.
 """
 
 from __future__ import annotations
@@ -87,19 +86,12 @@ def speed_up(
         SolverPoint(run.recipe.resolution, errors[size], _predicted_seconds(times, size))
         for size, run in runs.items()
     ]
-    finest = points[-1].seconds
-    before = float(times[f"given {max(runs)}"].median()) if given else 0.0
     return as_json(
         heading(operator, trajectories, len(chosen), scored.horizon)
         | {"rounds": rounds, **machine(operator), "error_metric": "relative_l2", "rollout": own | {"error": error}}
         | {"solver": [asdict(point) | {"speed_up": point.seconds / own["seconds"]} for point in points]}
-        | {
-            "equal_resolution": {
-                "speed_up": finest / own["seconds"],
-                "with_history": (before + finest) / (before + own["seconds"]),
-            },
-            "equal_error": equal_error(points, error, own["seconds"]),
-        }
+        | {"equal_resolution": {"speed_up": points[-1].seconds / own["seconds"]}}
+        | {"equal_error": equal_error(points, error, own["seconds"])}
     )
 
 
@@ -121,34 +113,19 @@ def _predicted_seconds(times: dict[str, Tensor], size: int) -> float:
 def equal_error(points: Sequence[SolverPoint], error: float, seconds: float) -> dict[str, Any] | None:
     """The solver at a model's `error`, and its time over the model's `seconds`; `points` go from coarse to fine.
 
-    `resolution` is the coarsest grid whose error is no larger than the model's; `interpolated` lies between it and
-    the next coarser one, by a power law of time against error (by a line to a grid without error).
-    `bound` is `at most` where this holds for the coarsest grid already: a still coarser one may suffice.
-    None where the model's error is not finite.
+    `resolution` is the coarsest grid whose error is no larger than the model's. `bound` is `at most` where this holds
+    for the coarsest grid already: a still coarser one may suffice. None where the model's error is not finite.
 
     >>> points = [SolverPoint((16,), 0.4, 1.0), SolverPoint((32,), 0.1, 4.0), SolverPoint((64,), 0.0, 16.0)]
     >>> found = equal_error(points, 0.2, 2.0)
-    >>> found["resolution"], found["speed_up"], round(found["interpolated"]["speed_up"], 6)
-    ((32,), 2.0, 1.0)
+    >>> found["resolution"], found["speed_up"]
+    ((32,), 2.0)
     """
     if not math.isfinite(error):
         return None
     index = next((at for at, point in enumerate(points) if point.error <= error), len(points) - 1)
-    found, between = points[index], None
-    if index and math.isfinite(points[index - 1].error):
-        spent = _interpolated(points[index - 1], found, error)
-        between = {"seconds": spent, "speed_up": spent / seconds}
     bound = "at most" if index == 0 else None
-    return asdict(found) | {"speed_up": found.seconds / seconds, "bound": bound, "interpolated": between}
-
-
-def _interpolated(coarse: SolverPoint, fine: SolverPoint, error: float) -> float:
-    """Seconds at `error` between two grids: a power law between positive errors, a line where one is zero."""
-    share = (coarse.error - error) / (coarse.error - fine.error) if coarse.error > fine.error else 1.0
-    if min(fine.error, coarse.seconds, fine.seconds, error) > 0 and coarse.error > fine.error:
-        share = math.log(coarse.error / error) / math.log(coarse.error / fine.error)
-        return float(coarse.seconds * (fine.seconds / coarse.seconds) ** share)
-    return coarse.seconds + share * (fine.seconds - coarse.seconds)
+    return asdict(points[index]) | {"speed_up": points[index].seconds / seconds, "bound": bound}
 
 
 class SolverRun:

@@ -2,6 +2,17 @@
 
 from spectrakan.fields.grid import BOUNDARIES, Boundary, Grid
 from spectrakan.fields.signature import OperatorSignature, Window
-from spectrakan.fields.trajectories import Array, FieldSpec, Trajectories
+from spectrakan.fields.trajectories import Array, FieldSpec, Source, Trajectories, blocks
 
-__all__ = ["BOUNDARIES", "Array", "Boundary", "FieldSpec", "Grid", "OperatorSignature", "Trajectories", "Window"]
+__all__ = [
+    "BOUNDARIES",
+    "Array",
+    "Boundary",
+    "FieldSpec",
+    "Grid",
+    "OperatorSignature",
+    "Source",
+    "Trajectories",
+    "Window",
+    "blocks",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,8 +15,8 @@ from spectrakan.fields.grid import Boundary, Grid
 
 
 @runtime_checkable
-class Array(Protocol):
-    """What an array must offer here: a NumPy array, or one that is read from a file piece by piece."""
+class Source(Protocol):
+    """An array in memory, or one that is read from a file part by part."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -32,9 +32,26 @@ class Array(Protocol):
         """The part that `key` names, as a NumPy array."""
         ...
 
+
+@runtime_checkable
+class Array(Source, Protocol):
+    """What an array must offer here: a NumPy array, or one that is read from a file piece by piece."""
+
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         """The whole, as a NumPy array."""
         ...
+
+
+BLOCK_BYTES = 2**26
+"""Most that is read in one piece while a large array is copied (64 MiB)."""
+
+
+def blocks(array: Array) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """The samples of an array in pieces of at most `BLOCK_BYTES` or one sample, each with the number of its first."""
+    size = int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize
+    step = max(1, BLOCK_BYTES // max(1, size))
+    for first in range(0, array.shape[0], step):
+        yield first, np.asarray(array[first : first + step])
 
 
 @dataclass(frozen=True)
@@ -181,7 +198,10 @@ class Trajectories:
         )
 
     def to_xarray(self) -> Any:
-        """The same as an `xarray.Dataset` with a variable for each field; needs xarray (extra `climate`)."""
+        """The same as an `xarray.Dataset` with a variable for each field; needs xarray (extra `climate`).
+
+        A field whose name is that of an axis or of another field gets the prefix `field_` or `input_`.
+        """
         try:
             import xarray
         except ImportError:
@@ -190,11 +210,14 @@ class Trajectories:
         coords: dict[str, Any] = {"time": self.times}
         coords |= {axis: centres.numpy() for axis, centres in zip(axes, self.grid.coordinates, strict=True)}
         variables: dict[str, Any] = {}
-        stored = [(("sample", "time", *axes), np.asarray(self.values), self.fields)]
+        stored = [("field", ("sample", "time", *axes), np.asarray(self.values), self.fields)]
         if self.inputs is not None:
-            stored.append((("sample", *axes), np.asarray(self.inputs)[:, 0], self.input_fields))
-        for dims, values, specs in stored:
-            variables |= {s.name: (dims, values[..., i], {"units": s.unit}) for i, s in enumerate(specs)}
+            stored.append(("input", ("sample", *axes), np.asarray(self.inputs)[:, 0], self.input_fields))
+        for kind, dims, values, specs in stored:
+            for channel, spec in enumerate(specs):
+                taken = spec.name in {*coords, *variables}
+                key = f"{kind}_{spec.name}" if taken else spec.name
+                variables[key] = (dims, values[..., channel], {"units": spec.unit})
         if self.params is not None:
             variables |= {key: (("sample",), self.params[:, i]) for i, key in enumerate(self.param_names)}
         return xarray.Dataset(variables, coords=coords, attrs={"title": self.name})
@@ -335,8 +358,10 @@ def _instants(times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def _cut(array: Array, *key: Any) -> Array:
-    """A part of an array; slices of an array in a file stay unread."""
-    if all(isinstance(entry, slice) for entry in key) and hasattr(array, "narrow"):
-        narrowed: Array = array.narrow(*key)
+    """A part of an array; slices of an array in a file stay unread, samples in a list are read one by one."""
+    if not isinstance(array, np.ndarray):
+        if isinstance(key[0], np.ndarray):
+            return np.stack([np.asarray(array[int(sample)]) for sample in key[0]])
+        narrowed: Array = array.narrow(*key)  # type: ignore[attr-defined]
         return narrowed
-    return np.asarray(array[key if len(key) > 1 else key[0]])
+    return np.asarray(array[key])

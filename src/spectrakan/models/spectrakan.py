@@ -28,10 +28,10 @@ from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing, SqueezeKind
 from spectrakan.nn.conditioning import Conditioning, ConditioningKind
 from spectrakan.nn.embedding import channels_first, channels_last, with_params
-from spectrakan.nn.kan import KAN, Extension
+from spectrakan.nn.kan import Extension
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
-from spectrakan.nn.readout import Readout
+from spectrakan.nn.pointwise import Readout
 from spectrakan.nn.token import GlobalToken, Pool, TokenKind
 from spectrakan.numerics.fourier import Basis
 
@@ -169,13 +169,6 @@ class SpectraKAN(Operator):
         if self.gml is None:
             raise ConfigError("this model has no attention: it was built with use_gml=False")
         return self.gml.weights(token, features, axes)
-
-    def refine_token(self, num_intervals: int) -> None:
-        """Give the token's splines more intervals without changing the function."""
-        if self.global_token is None or not isinstance(self.global_token.network, KAN):
-            raise ConfigError("only a model with token='kan' has splines to refine")
-        self.global_token.network.refine(num_intervals)
-        self.config = dataclasses.replace(self.config, num_intervals=num_intervals)
 
     def _fit_network(self, windows: Iterable[Window]) -> None:
         """The splines' grids, fitted to the token's inputs."""

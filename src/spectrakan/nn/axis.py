@@ -101,6 +101,7 @@ class Axis:
         """Lengths of the cells, summing to one."""
         return self.edges.diff()
 
+    @kept
     def coarse(self, stride: int) -> Axis:
         """The same axis cut into ceil(n / stride) equal cells."""
         equal = uniform_axis(coarse_size(self.cells, stride), self.periodic)
@@ -187,20 +188,14 @@ def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> Ax
 
 @kept
 def signed_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """`signed_matrices` of one axis."""
+    """`signed_matrices` of the modes 0 .. m - 1 and -m .. -1, as many of each as the cells resolve."""
     count = _mode_count(basis, num_modes, axis.cells)
-    into, out = signed_matrices(basis, count, axis.centres, axis.widths)
-    return _like(_resolved(into, signed_orders(count).abs().repeat(2), basis, axis), like), _like(out, like)
-
-
-@kept
-def two_sided_transform(axis: Axis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """`signed_matrices` of the Fourier modes 0 .. m - 1 and -m .. -1, as many of each as the cells resolve."""
-    count = _mode_count("fourier", num_modes, axis.cells)
-    negative = num_modes if torch.compiler.is_compiling() else min(num_modes, (axis.cells + 1) // 2 - 1)
-    into, out = signed_matrices("fourier", count, axis.centres, axis.widths, negative)
+    negative = num_modes
+    if not torch.compiler.is_compiling():
+        negative = min(num_modes, resolved_modes(basis, MANY, axis.cells) - 1)
+    into, out = signed_matrices(basis, count, negative, axis.centres, axis.widths)
     orders = signed_orders(count, negative).abs().repeat(2)
-    return _like(_resolved(into, orders, "fourier", axis), like), _like(out, like)
+    return _like(_resolved(into, orders, basis, axis), like), _like(out, like)
 
 
 @kept

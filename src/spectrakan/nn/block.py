@@ -25,7 +25,7 @@ from spectrakan.config import settings
 from spectrakan.nn.axis import Axis, AxisTransform
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.execution import force_fp32
-from spectrakan.nn.joint_spectral import JointSpectral
+from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import activate, added_pointwise, pointwise
 from spectrakan.nn.products import analyse, synthesise
 from spectrakan.nn.spectral import AxialSpectral
@@ -95,7 +95,7 @@ class Block(nn.Module):
         self.activation_name = config.activation
         joint, residual = config.mixing == "joint", config.kind == "residual"
         self.axial = None if joint else AxialSpectral(width, modes, bases, gates=config.gates)
-        self.joint = JointSpectral(width, modes, bases) if joint else None
+        self.joint = FourierLayer(width, modes, bases, pointwise=False) if joint else None
         squeeze = config.squeeze_excite
         self.squeeze_excite = None if squeeze == "none" else SqueezeExcite(width, squeeze)
         self.pointwise = nn.Linear(width, width) if config.kind == "skip" else None
@@ -118,7 +118,7 @@ class Block(nn.Module):
     def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor] = ()) -> Tensor:
         """The spectral operator K alone."""
         if self.axial is None:
-            return cast(Tensor, cast(JointSpectral, self.joint)(field, axes))
+            return cast(Tensor, cast(FourierLayer, self.joint)(field, axes))
         return cast(Tensor, self.axial(field, axes, factors))
 
     def _axial_path(

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis
+from spectrakan.nn.axis import Axis, kept
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.conditioning import Condition
 from spectrakan.nn.embedding import with_coordinates
 from spectrakan.nn.pointwise import activate, pointwise
-from spectrakan.numerics.resample import block_mean, interpolation_matrix, overlap_matrix, upsample_lines
+from spectrakan.numerics.resample import along_axis, line_matrix, overlap_matrix
 
 
 class Branch(nn.Module):
@@ -63,34 +62,31 @@ class MultiscaleTrunk(nn.Module):
         if self.coarse is None:
             return features
         coarse_axes = [axis.coarse(self.stride) for axis in axes]
-        small = downsample(field, axes, coarse_axes, self.stride)
+        small = downsample(field, axes, coarse_axes)
         small = self.coarse(small, coarse_axes, conditions[split:])
-        return features.add_(upsample(small, axes, coarse_axes, self.stride))
+        return features.add_(upsample(small, axes, coarse_axes))
 
 
-def downsample(field: Tensor, axes: Sequence[Axis], coarse: Sequence[Axis], stride: int) -> Tensor:
+def downsample(field: Tensor, axes: Sequence[Axis], coarse: Sequence[Axis]) -> Tensor:
     """D_s: means over coarse cells, axis by axis; every axis' overlaps are one matrix, right for every size."""
     for dim, (axis, larger) in enumerate(zip(axes, coarse, strict=True), start=2):
-        if _whole_factor(axis, stride):
-            field = block_mean(field, dim, stride)
-        else:
-            matrix = overlap_matrix(axis.edges, larger.edges).to(field.dtype).to(field.device)
-            field = torch.tensordot(matrix, field, dims=([1], [dim])).movedim(0, dim)
-    return field.contiguous()
-
-
-def upsample(field: Tensor, axes: Sequence[Axis], coarse: Sequence[Axis], stride: int) -> Tensor:
-    """U_s: straight lines between coarse cell centres, axis by axis."""
-    for dim, (axis, larger) in enumerate(zip(axes, coarse, strict=True), start=2):
-        if _whole_factor(axis, stride):
-            field = upsample_lines(field, dim, stride, periodic=axis.periodic)
-        else:
-            matrix = interpolation_matrix(axis.centres, larger.cells, periodic=axis.periodic)
-            field = torch.tensordot(matrix.to(field.dtype).to(field.device), field, dims=([1], [dim]))
-            field = field.movedim(0, dim)
+        field = along_axis(_means(axis, larger, field), field, dim)
     return field
 
 
-def _whole_factor(axis: Axis, stride: int) -> bool:
-    """Whether the fast forms hold; while a program is traced the general one serves every size."""
-    return not torch.compiler.is_compiling() and axis.uniform and axis.cells % stride == 0
+def upsample(field: Tensor, axes: Sequence[Axis], coarse: Sequence[Axis]) -> Tensor:
+    """U_s: straight lines between coarse cell centres, axis by axis."""
+    for dim, (axis, larger) in enumerate(zip(axes, coarse, strict=True), start=2):
+        field = along_axis(_lines(axis, larger, field), field, dim)
+    return field
+
+
+@kept
+def _means(axis: Axis, larger: Axis, like: Tensor) -> Tensor:
+    return overlap_matrix(axis.edges, larger.edges).to(like.dtype).to(like.device)
+
+
+@kept
+def _lines(axis: Axis, larger: Axis, like: Tensor) -> Tensor:
+    matrix = line_matrix(larger.centres, axis.centres, periodic=axis.periodic)
+    return matrix.to(like.dtype).to(like.device)

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.fields import Trajectories
+from spectrakan.fields import Trajectories, blocks
 
 PACKAGES = ("spectrakan", "torch", "numpy", "scipy", "h5py")
-BLOCK_VALUES = 2**22
 
 
 def provenance(**entries: Any) -> dict[str, Any]:
@@ -52,9 +51,8 @@ def data_digest(trajectories: Trajectories) -> str:
             continue
         kind = np.dtype(array.dtype).newbyteorder("<")
         digest.update(f"{kind.name} {tuple(array.shape)}".encode())
-        step = max(1, BLOCK_VALUES // max(1, int(np.prod(array.shape[1:]))))
-        for first in range(0, array.shape[0], step):
-            digest.update(np.ascontiguousarray(array[first : first + step], dtype=kind).data)
+        for _, block in blocks(array):
+            digest.update(np.ascontiguousarray(block, dtype=kind).data)
     return digest.hexdigest()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 import torch
@@ -23,7 +23,7 @@ from spectrakan.theory.kan_bounds import box_bound, box_images, exact_bounds, la
 from spectrakan.theory.parts import model_maps
 from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample, bound_token, fits
 from spectrakan.theory.tangent import spectral_norm
-from spectrakan.theory.theorem import Constants, measured_constants
+from spectrakan.theory.theorem import Constants
 
 TOO_LARGE = (
     "fields of this size are not propagated through the trunk: modulation and prediction are measured, not bounded; "
@@ -87,7 +87,7 @@ def certify(
     log_paper = max(each.log_paper() for each in constants) if constants else None
     entries = _output_entries(samples, worst)
     if log_paper is not None:
-        entries |= _theorem_entries(constants, log_paper, region.status, worst["modulation"].slope)
+        entries |= _theorem_entries(constants, log_paper, worst["modulation"].slope)
     network, edges = region.model._need_token().network, tuple[LayerEdges, ...]()
     if isinstance(network, KAN):
         summaries = region.summaries()
@@ -138,7 +138,7 @@ class _Region:
         return self.history[number : number + 1], params
 
     def bounds(self, number: int, stages: int) -> SampleBounds:
-        """All bounds around one input, or the token's and measured constants where fields are too large."""
+        """All bounds around one input, or the token's alone where fields are too large."""
         history, params = self.one(number)
         radii = [self.radius * (step + 1) / stages for step in range(stages)]
         token = bound_token(self.model, history, params, self.axes, radii)
@@ -147,10 +147,7 @@ class _Region:
             for here, other in ((found.rates, token.rates), (found.change, token.change)):
                 here["token"] = min(here["token"], other["token"])
             return found
-        if self.model.gml is None:
-            return token
-        maps = model_maps(self.model, params, self.axes)
-        return replace(token, constants=measured_constants(self.model.gml, maps, history, self.radius))
+        return token
 
     def attacks(self, number: int, config: AttackSettings) -> dict[str, Attack]:
         history, params = self.one(number)
@@ -176,22 +173,19 @@ def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> di
         if status == "certified":
             rate, change = (max(getattr(each, part)[name] for each in samples) for part in ("rates", "change"))
         else:
-            known = [each.constants for each in samples if name == "modulation" and each.constants is not None]
-            rate, change = max([found.slope, *(each.covariance() for each in known)]), found.change
+            rate, change = found.slope, found.change
         entries[name] = Entry(rate, status, f"{name}, between any two inputs of one ball", found.slope)
         meaning = f"{name}, from the input to anywhere in its ball"
         entries[f"{name}_change"] = Entry(change, status, meaning, found.change)
     return entries
 
 
-def _theorem_entries(
-    constants: list[Constants], log_paper: float, status: Status, attacked: float
-) -> dict[str, Entry]:
+def _theorem_entries(constants: list[Constants], log_paper: float, attacked: float) -> dict[str, Entry]:
     covariance = max(each.covariance() for each in constants)
     paper = math.exp(log_paper) if log_paper < 700 else math.inf
     return {
-        "modulation_covariance": Entry(covariance, status, "L_v + M_v S with the theorem's constants", attacked),
-        "modulation_paper": Entry(paper, status, "L_m of Theorem 3.2, same constants", attacked),
+        "modulation_covariance": Entry(covariance, "certified", "L_v + M_v S with the theorem's constants", attacked),
+        "modulation_paper": Entry(paper, "certified", "L_m of Theorem 3.2, same constants", attacked),
     }
 
 

@@ -42,9 +42,9 @@ def trunk_signal(trunk: MultiscaleTrunk, field: Signal, axes: Sequence[Axis]) ->
     if trunk.coarse is None:
         return fine
     larger = [axis.coarse(trunk.stride) for axis in axes]
-    small = field.mapped(lambda values: downsample(values, axes, larger, trunk.stride))
+    small = field.mapped(lambda values: downsample(values, axes, larger))
     small = _branch_signal(trunk.coarse, small, larger)
-    return fine + small.mapped(lambda values: upsample(values, axes, larger, trunk.stride))
+    return fine + small.mapped(lambda values: upsample(values, axes, larger))
 
 
 def _branch_signal(branch: Branch, field: Signal, axes: Sequence[Axis]) -> Signal:

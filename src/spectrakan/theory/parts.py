@@ -39,14 +39,11 @@ def token_inputs(model: Operator, x: Tensor, params: Tensor | None = None, grid:
 
 
 def model_maps(model: SpectraKAN, params: Tensor | None, axes: Sequence[Axis]) -> dict[str, Map]:
-    """Summary, token, features, modulation and prediction of normalised histories, with the same parameters."""
+    """Token, features, modulation and prediction of normalised histories, with the same parameters."""
     network = model._need_token()
 
     def given(history: Tensor) -> tuple[Tensor, Tensor | None]:
         return model.decayed(history), None if params is None else params.expand(history.shape[0], -1)
-
-    def summary(history: Tensor) -> Tensor:
-        return network.summary(*given(history), axes)
 
     def token(history: Tensor) -> Tensor:
         found: Tensor = network(*given(history), axes)
@@ -64,5 +61,5 @@ def model_maps(model: SpectraKAN, params: Tensor | None, axes: Sequence[Axis]) -
     def prediction(history: Tensor) -> Tensor:
         return model.postprocess(model._forward(*given(history), axes), history, axes)
 
-    maps = (summary, token, features, modulation, prediction)
+    maps = (token, features, modulation, prediction)
     return {function.__name__: function for function in maps}

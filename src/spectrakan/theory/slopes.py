@@ -159,7 +159,7 @@ def bernstein_basis(z: Tensor, degree: int) -> Tensor:
 
 
 @torch.no_grad()
-def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order) -> Range:
+def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order, cells: int = CELLS) -> Range:
     """Bounds of phi (`order=0`) or phi' (`order=1`) over [low, high] for every edge; infinite where none is known."""
     least = torch.full((*pieces.base.shape, low.shape[1]), torch.inf, dtype=low.dtype)
     most, last = -least, pieces.breaks.shape[1]
@@ -169,9 +169,9 @@ def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order) -> Rang
         end = high if number == last else torch.minimum(high, pieces.breaks[:, number, None])
         exists, end = start <= end, torch.maximum(start, end)
         if 0 < number < last:
-            found = _on_piece(pieces, number - 1, start, end, order)
+            found = _on_piece(pieces, number - 1, start, end, order, cells)
         else:
-            found = _on_line(pieces, -1 if number else 0, start, end, order)
+            found = _on_line(pieces, -1 if number else 0, start, end, order, cells)
         least = torch.where(exists, torch.minimum(least, found[0]), least)
         most = torch.where(exists, torch.maximum(most, found[1]), most)
     slack = ROUNDING * (1 + torch.maximum(least.abs(), most.abs())) + pieces.noise[order][..., None]
@@ -180,8 +180,8 @@ def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order) -> Rang
     return torch.where(known, least - slack, -torch.inf), torch.where(known, most + slack, torch.inf)
 
 
-def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order: Order) -> Range:
-    x = _cell_ends(start, end)
+def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order: Order, cells: int) -> Range:
+    x = _cell_ends(start, end, cells)
     left = pieces.breaks[:, number, None, None]
     width = pieces.breaks[:, number + 1, None, None] - left
     curve = pieces.derivative(order)[:, :, number]
@@ -190,17 +190,17 @@ def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order
     values = torch.einsum("oim,ibcm->oibc", curve, basis) + pieces.base[..., None, None] * base
     bend = pieces.derivative(order + 2)[:, :, number].abs().amax(-1)
     bend = bend + pieces.base.abs() * (0.5, SILU_THIRD)[order]
-    slack = bend[..., None] * ((end - start) / CELLS).square() / 8
+    slack = bend[..., None] * ((end - start) / cells).square() / 8
     return values.amin(-1) - slack, values.amax(-1) + slack
 
 
-def _on_line(pieces: EdgePieces, side: int, start: Tensor, end: Tensor, order: Order) -> Range:
+def _on_line(pieces: EdgePieces, side: int, start: Tensor, end: Tensor, order: Order, cells: int) -> Range:
     """Beyond the grid the spline is a line; SiLU has a known range on every cell."""
     slope, base = pieces.end_slopes[..., side, None], pieces.base[..., None]
     if order == 1:
         ends = [slope + base * silu for silu in slope_range("silu", start, end)]
         return torch.minimum(*ends), torch.maximum(*ends)
-    x = _cell_ends(start, end)
+    x = _cell_ends(start, end, cells)
     from_end = x - pieces.breaks[:, side, None, None]
     line = pieces.end_values[..., side, None, None] + slope[..., None] * from_end
     silu = [base[..., None] * part for part in _range(F.silu, (-SILU_TURN,), x[..., :-1], x[..., 1:])]
@@ -208,6 +208,6 @@ def _on_line(pieces: EdgePieces, side: int, start: Tensor, end: Tensor, order: O
     return low.amin(-1), high.amax(-1)
 
 
-def _cell_ends(start: Tensor, end: Tensor) -> Tensor:
-    steps = torch.linspace(0, 1, CELLS + 1, dtype=start.dtype)
+def _cell_ends(start: Tensor, end: Tensor, cells: int) -> Tensor:
+    steps = torch.linspace(0, 1, cells + 1, dtype=start.dtype)
     return torch.lerp(start[..., None], end[..., None], steps)

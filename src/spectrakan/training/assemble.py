@@ -17,7 +17,6 @@ from spectrakan.fields import Window
 from spectrakan.models import build_model, from_pretrained, wrap_module
 from spectrakan.models.operator import Operator
 from spectrakan.runs import data_digest
-from spectrakan.training.physics import physics_term
 from spectrakan.training.runtime import Runtime
 from spectrakan.training.session import Session
 from spectrakan.training.settings import RunSettings
@@ -65,9 +64,9 @@ def build_session(
         ),
     )
     check = validator(validation_windows(config, prepared), config.training, runtime)
-    physics = physics_term(prepared.problem, windows) if config.training.physics_weight else None
-    objective = Objective(model, config.training, physics)
-    return Session(objective, loader, config, runtime, data_digest(prepared.trajectories), check)
+    return Session(
+        Objective(model, config.training), loader, config, runtime, data_digest(prepared.trajectories), check
+    )
 
 
 def _batch_size(config: RunSettings, runtime: Runtime, processes: int | None) -> int:

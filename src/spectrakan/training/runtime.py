@@ -12,7 +12,7 @@ import resource
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -27,7 +27,7 @@ from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, RunError
 from spectrakan.evaluation.batches import Share
 from spectrakan.fields import Window
-from spectrakan.processor import REMEDY, bfloat16_works
+from spectrakan.processor import REMEDY, needs_cap
 from spectrakan.training.settings import RunSettings, RuntimeSettings
 
 LOST = ("gloo", "NCCL", "Connection", "connection")
@@ -207,9 +207,9 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
     return torch.device(chosen)
 
 
-def require_bfloat16(works: Callable[[], bool] = bfloat16_works) -> None:
+def require_bfloat16() -> None:
     """Refuse bfloat16 on a processor where its first matrix product would end the process."""
-    if not works():
+    if needs_cap():
         raise ConfigError(
             "runtime.precision=bfloat16 would end this process: the processor announces AMX instructions and cannot "
             f"execute them; {REMEDY}, or use runtime.precision=float32"

@@ -33,9 +33,7 @@ class TrainingSettings:
     learning_rate: Positive = 2e-3
     """The largest rate of the schedule."""
     loss: LossName = "relative_l2"
-    """`mse`, `relative_l2` or `h1`, at unit scale."""
-    physics_weight: NotNegative = 0.0
-    """Weight of the equation's residual of the predicted frames, added to the loss; 0 leaves it out."""
+    """`mse` or `relative_l2`, at unit scale."""
     mode: Literal["one_step", "autoregressive", "pushforward"] = "one_step"
     """What is unrolled and what is differentiated."""
     horizon: Count = 1

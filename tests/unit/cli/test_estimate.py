@@ -56,5 +56,5 @@ def test_what_training_would_refuse_is_refused(tmp_path, capsys):
     path = write_dataset(tmp_path / "own.h5", generate("darcy2d", 10, 8, dtype=np.float32))
     with pytest.raises(ConfigError, match="holds darcy2d, not droplet2d"):
         told(capsys, "droplet2d", f"data.path={path}")
-    with pytest.raises(ConfigError, match="100 unrolled frames do not fit the 21 frames"):
+    with pytest.raises(ConfigError, match="need 105 frames, the trajectories have 21"):
         told(capsys, "diffusion_reaction1d", "training.mode=autoregressive", "training.horizon=100")

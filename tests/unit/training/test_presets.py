@@ -15,7 +15,7 @@ from spectrakan.data.problems import Problem, problem_named
 from spectrakan.data.write import write_dataset
 from spectrakan.fields import Trajectories
 from spectrakan.models.spectrakan import SpectraKANConfig
-from spectrakan.models.trivial import Persistence, PersistenceConfig
+from spectrakan.models.trivial import Persistence, TrivialConfig
 from spectrakan.training.assemble import training_windows, validation_windows
 from spectrakan.training.presets import BUDGETS, PLANS, preset
 from spectrakan.training.resolve import resolve
@@ -105,7 +105,7 @@ def test_weights_are_chosen_by_the_mean_square_of_the_frames_trained_on(tmp_path
     choices = chosen("diffusion_reaction1d", "persistence", *data)
     prepared = prepare(choices.task, choices.data)
     windows = validation_windows(choices, prepared)
-    model = Persistence(windows.signature(), PersistenceConfig())
+    model = Persistence(windows.signature(), TrivialConfig())
     runtime = Runtime(torch.device("cpu"), torch.float32)
     # Persistence stays at frame 4 while the truth goes on to 29: errors 1 .. 25.
     squares = sum(error**2 for error in range(1, 26)) / 25

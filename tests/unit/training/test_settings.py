@@ -69,7 +69,7 @@ def test_a_known_problem_is_recognised_by_the_name_in_its_file(tmp_path: Path):
     found = resolve(None, [f"data.path={path}"])
     assert found.problem is PROBLEMS["darcy2d"]
     assert found.config.training.batch_size == 4
-    assert found.config.training.epochs == round(1000 * 4 / int(12 * 0.8))
+    assert found.config.training.epochs == round(1000 * 4 / 10)
     with pytest.raises(ConfigError, match="holds darcy2d, not cns1d"):
         resolve("cns1d", [f"data.path={path}"])
     with pytest.raises(ConfigError, match="leave the problem's name out"):

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, require_regular, require_size
-from spectrakan.data.source import Block, Source, Stamp, opened, released, size_in_bytes
+from spectrakan.data.source import Block, Stamp, opened, released, size_in_bytes
+from spectrakan.fields import Source
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PLAIN_FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
@@ -214,19 +215,16 @@ def _missing_virtual(path: Path, name: str, dataset: h5py.Dataset, allowed: bool
     if not allowed:
         remedy = "load_dataset(..., allow_virtual=True) reads sources in the same folder"
         raise mismatch(path, name, "numbers inside the file", "a virtual dataset, which reads other files", remedy)
-    mapped = 0
-    for source in dataset.virtual_sources():
-        mapped += source.vspace.get_select_npoints()
-        if source.file_name == ".":
-            continue
+    sources = dataset.virtual_sources()
+    for source in [source for source in sources if source.file_name != "."]:
         member = path.parent / source.file_name
-        if Path(source.file_name).name != source.file_name or "%" in source.file_name + source.dset_name:
-            raise mismatch(path, name, "sources in the same folder", f"'{source.file_name}'")
-        if member.is_symlink():
-            raise mismatch(path, name, "sources that are no symbolic links", f"'{source.file_name}'")
+        plain = Path(source.file_name).name == source.file_name and "%" not in source.file_name + source.dset_name
+        if not plain or member.is_symlink():
+            raise mismatch(path, name, "sources in the same folder that are no links", f"'{source.file_name}'")
         require_regular(member)
         with released(member):
             open_hdf5(member).array(source.dset_name.lstrip("/"))
+    mapped = sum(source.vspace.get_select_npoints() for source in sources)
     return "" if mapped >= dataset.size else f"sources for {mapped} of {dataset.size} numbers"
 
 

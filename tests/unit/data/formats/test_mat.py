@@ -49,7 +49,7 @@ def test_states_with_time_last(tmp_path: Path, version: str):
     }
     path = tmp_path / "flow.mat"
     save_73(path, arrays) if version == "7.3" else scipy.io.savemat(path, arrays)
-    found = load_dataset(path, stride_time=2)
+    found = load_dataset(path).every(2)
     expected = arrays["u"].transpose(0, 3, 1, 2)[:, ::2, ..., None]
     np.testing.assert_array_equal(np.asarray(found.values), expected)
     assert found.times.tolist() == [1.0, 3.0]

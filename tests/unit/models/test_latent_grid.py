@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
+from spectrakan.models.cvit import LatentGrid
 from spectrakan.nn.axis import uniform_axis
 from spectrakan.nn.embedding import cell_coordinates
-from spectrakan.nn.vision_transformer import LatentGrid
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

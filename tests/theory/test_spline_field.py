@@ -9,10 +9,10 @@ import pytest
 import torch
 from scipy.interpolate import CubicSpline
 
+from benchmarks.attention_quadrature import along_axes, spline_axis, spline_field
 from spectrakan.errors import ShapeError
 from spectrakan.nn.axis import Axis, uniform_axis
 from spectrakan.numerics.bspline import evaluate_basis
-from spectrakan.theory.quadrature import along_axes, spline_axis, spline_field
 
 
 def slopes_of_basis(points: torch.Tensor, knots: torch.Tensor) -> torch.Tensor:

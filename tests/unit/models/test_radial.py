@@ -1,4 +1,4 @@
-"""Gaussian weights and bumps, against plain loops; fixed positions, against their formula."""
+"""Gaussian weights, against plain loops; fixed positions, against their formula."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from spectrakan.numerics.radial import gaussian_weights, radial_basis, sincos_positions
+from spectrakan.models.cvit import gaussian_weights, sincos_positions
 
 
 @pytest.mark.parametrize("sharpness", [1.0, 50.0, 1e4])
@@ -28,16 +28,6 @@ def test_no_place_divides_zero_by_zero_however_sharp_the_bumps_and_coarse_the_la
     weights = gaussian_weights(places, centres, 1e5)
     assert bool(torch.isfinite(weights).all())
     assert torch.allclose(weights.sum(1), torch.ones(25))
-
-
-def test_bumps_are_gaussians():
-    x, centres = torch.tensor([[0.3, -2.0], [1.1, 0.0]]).double(), torch.tensor([-1.0, 0.0, 1.0]).double()
-    basis = radial_basis(x, centres, 0.7)
-    for i in range(2):
-        for j in range(2):
-            for r in range(3):
-                wanted = math.exp(-(((float(x[i, j]) - float(centres[r])) / 0.7) ** 2))
-                assert float(basis[i, j, r]) == pytest.approx(wanted, abs=1e-15)
 
 
 @pytest.mark.parametrize("width", [1, 2, 6, 7])

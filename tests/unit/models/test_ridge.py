@@ -1,4 +1,4 @@
-"""The closed form against numpy's least squares, and its shortcuts against what they stand for."""
+"""The closed form against numpy's least squares, and its choice of penalty against leaving samples out by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spectrakan.numerics.ridge import RegressionSums, best_penalty, ridge_weights
+from spectrakan.models.trivial import best_penalty, moments_of, ridge_weights
 
 
 def problem(count: int, inputs: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -23,7 +23,7 @@ def test_weights_are_those_of_the_augmented_least_squares_problem(count, penalty
     x, y = problem(count, 8, 0.1)
     below = np.concatenate([x.numpy(), np.sqrt(penalty) * np.eye(8)])
     expected = np.linalg.lstsq(below, np.concatenate([y.numpy(), np.zeros((8, 3))]), rcond=None)[0]
-    assert np.allclose(ridge_weights(x.T @ x, x.T @ y, penalty).numpy(), expected, atol=1e-8)
+    assert np.allclose(ridge_weights(moments_of(x, y), penalty)[:-1].numpy(), expected, atol=1e-8)
 
 
 def test_the_best_penalty_is_the_one_of_leaving_blocks_out_by_hand():
@@ -40,7 +40,7 @@ def test_the_best_penalty_is_the_one_of_leaving_blocks_out_by_hand():
             weights = torch.linalg.solve(shifted, (rest_x - centre).T @ (rest_y - middle))
             errors[place] += float((y[out] - middle - (x[out] - centre) @ weights).square().sum())
     assert 0 < errors.argmin() < 9, "the minimum must lie inside for this test to show anything"
-    blocks = [RegressionSums.of(x[first : first + 10], y[first : first + 10]) for first in (0, 10, 20)]
+    blocks = [moments_of(x[first : first + 10], y[first : first + 10]) for first in (0, 10, 20)]
     assert best_penalty(blocks, penalties) == penalties[errors.argmin()]
 
 
@@ -48,5 +48,5 @@ def test_a_fit_that_only_remembers_its_neighbours_is_not_taken():
     """Samples in time resemble each other: ten copies of each of six states, which say nothing of y."""
     x, y = problem(6, 20, 50.0)
     x, y = x.repeat_interleave(10, 0), y.repeat_interleave(10, 0)
-    blocks = [RegressionSums.of(x[first : first + 10], y[first : first + 10]) for first in range(0, 60, 10)]
+    blocks = [moments_of(x[first : first + 10], y[first : first + 10]) for first in range(0, 60, 10)]
     assert best_penalty(blocks, [1e-12, 10.0]) == 10.0

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from spectrakan.errors import ConfigError
-from spectrakan.nn.radial_kan import RadialKAN, RadialKANLayer
+from spectrakan.models.deepokan import RadialKAN, RadialKANLayer
 
 
 def by_loops(layer: RadialKANLayer, x: list[float]) -> list[float]:
@@ -64,8 +64,6 @@ def test_the_span_follows_the_samples_and_outputs_start_at_unit_scale():
     assert float(centres[-1]) == pytest.approx(float(samples.max()))
 
 
-def test_fixed_centres_do_not_learn_and_a_single_one_is_refused():
-    layer = RadialKANLayer(2, 2, 3, fixed=True)
-    assert [name for name, p in layer.named_parameters() if p.requires_grad] == ["weight"]
+def test_a_single_centre_is_refused():
     with pytest.raises(ConfigError, match="at least 2 centres, got 1"):
         RadialKANLayer(2, 2, 1)

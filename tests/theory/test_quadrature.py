@@ -8,13 +8,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from benchmarks.attention_quadrature import _constants, attention_quadrature, spline_field
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import build_model
 from spectrakan.nn.axis import Axis, axes_of, uniform_axis
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.numerics.quadrature import cell_volumes
-from spectrakan.theory.quadrature import _constants, attention_quadrature, spline_field
 
 SLOPE = 3.0
 
@@ -78,7 +78,7 @@ def random_model(boundary: tuple[str, ...], **config):
         "coarse_num_layers": 1,
         "attention_width": 4,
     }
-    torch.manual_seed(0)
+    torch.manual_seed(1)
     model = build_model("spectrakan", signature, **small, **config)
     if model.gml is not None:  # scores of some size, else all weights are nearly equal
         model.gml.query.weight.data.mul_(3)

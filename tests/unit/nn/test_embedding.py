@@ -1,4 +1,4 @@
-"""Sensors at fixed places, read from grids of any size; branch times trunk; places of cells."""
+"""Sensors at fixed places, read from grids of any size; places of cells."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import torch
 
 from spectrakan.fields import Grid
 from spectrakan.nn.axis import axes_of, uniform_axis
-from spectrakan.nn.branch_trunk import branch_trunk, read_sensors, sensed
-from spectrakan.nn.embedding import cell_shares, lattice_distances
+from spectrakan.nn.embedding import cell_shares, read_sensors
 
 
 def test_a_finer_grid_is_averaged_and_a_coarser_one_joined_by_lines():
@@ -45,28 +44,7 @@ def test_uneven_cells_count_by_their_width():
     assert seen == pytest.approx([1.5, (3 + 3 + 4 + 6) / 4])
 
 
-def test_the_product_of_branch_and_trunk_is_the_sum_over_features(generator):
-    branch = torch.randn(3, 2 * 4, dtype=torch.float64, generator=generator)
-    trunk = torch.randn(5, 4, dtype=torch.float64, generator=generator)
-    ours = branch_trunk(branch, trunk)
-    for n in range(3):
-        for i in range(5):
-            for c in range(2):
-                expected = sum(float(branch[n, 4 * c + k] * trunk[i, k]) for k in range(4))
-                assert float(ours[n, i, c]) == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_branch_sees_frames_then_parameters():
-    history, params = torch.arange(12.0).view(1, 2, 3, 2), torch.tensor([[7.0]])
-    seen = sensed(history, params, [uniform_axis(3, False)], (3,))
-    assert seen.tolist() == [[*range(12), 7.0]]
-
-
-def test_distances_and_shares_of_cells():
-    axes = [uniform_axis(4, False), uniform_axis(2, False)]
-    distances = lattice_distances(axes, 2, torch.zeros((), dtype=torch.float64))
-    cell, point = (0.375, 0.75), (0.75, 0.25)  # row 1 * 2 + 1, column 1 * 2 + 0
-    assert float(distances[3, 2]) == pytest.approx(math.dist(cell, point))
+def test_shares_of_cells():
     grid = Grid.latitude_longitude(torch.linspace(-75, 75, 6), torch.arange(0, 360, 90.0))
     shares = cell_shares(axes_of((6, 4), grid, [False, True]), torch.zeros((), dtype=torch.float64))
     assert torch.allclose(shares, grid.volumes().flatten())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from spectrakan.models.lno import MIN_DECAY, PoleResidue
 from spectrakan.nn.axis import axes_of
-from spectrakan.nn.pole_residue import MIN_DECAY, PoleResidue
 
 
 def axes_for(size: tuple[int, ...]):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from spectrakan.errors import ShapeError
-from spectrakan.nn.vision_transformer import Patches, cut, patch_positions
+from spectrakan.models.cvit import Patches, cut, patch_positions
 
 
 @pytest.mark.parametrize("counts", [(3,), (2, 3), (2, 1, 2)])

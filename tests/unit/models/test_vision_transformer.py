@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from spectrakan.errors import ConfigError
-from spectrakan.nn.vision_transformer import AttentionBlock
+from spectrakan.models.cvit import AttentionBlock
 
 
 def by_loops(block: AttentionBlock, x: torch.Tensor, context: torch.Tensor | None) -> torch.Tensor:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.gate_spectra import axis_shares, gate_spectra, used_spectra
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import build_model
-from spectrakan.theory.spectra import axis_shares, gate_spectra, used_spectra
 
 SMALL = {
     "width": 4,
