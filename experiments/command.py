@@ -19,6 +19,7 @@ from experiments.costs import Estimator, measure_steps
 from experiments.figures import PLANS, draw_figures
 from experiments.freeze import freeze
 from experiments.frozen import SCALES as FROZEN_SCALES
+from experiments.mean_drift import measure_means
 from experiments.scales import Scale, scale_named
 from experiments.trials import measure_development
 from spectrakan.cli.estimate import span
@@ -26,7 +27,7 @@ from spectrakan.errors import ConfigError, RunError, nearest
 from spectrakan.models.catalog import config_class
 from spectrakan.storage import write_text_atomically
 
-FIGURES, STEPS, DEVELOPMENT, FREEZE = "figures", "steps", "development", "freeze"
+FIGURES, STEPS, DEVELOPMENT, FREEZE, MEANS = "figures", "steps", "development", "freeze", "means"
 
 
 def reproduce(
@@ -80,6 +81,9 @@ def reproduce(
         print(f"{freeze(archive, _frozen_cells(archive))}: commit it, then run the tables")
         return
     only = Only.checked(chosen, case, model, seed)
+    if wanted == [MEANS]:
+        measure_means(archive, only.cases, tell=_tell)
+        return
     if validation_only:
         named = only.models or (("spectrakan", "default"),)
         pairs = [(name, variant or "default") for name, variant in named]
