@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from experiments import trials
+from experiments import conditioning, trials
 from experiments.archive import Archive
 from experiments.campaign import Execution, Outcome, Stage, run_stages, sort_out
 from experiments.catalog import TABLES, results_page, stages_of
@@ -25,9 +25,11 @@ from experiments.trials import measure_development
 from spectrakan.cli.estimate import span
 from spectrakan.errors import ConfigError, RunError, nearest
 from spectrakan.models.catalog import config_class
+from spectrakan.report.export import to_markdown
 from spectrakan.storage import write_text_atomically
 
-FIGURES, STEPS, DEVELOPMENT, FREEZE, MEANS = "figures", "steps", "development", "freeze", "means"
+FIGURES, STEPS, DEVELOPMENT, FREEZE = "figures", "steps", "development", "freeze"
+MEANS, CONDITIONING = "means", "conditioning"
 
 
 def reproduce(
@@ -81,6 +83,9 @@ def reproduce(
         print(f"{freeze(archive, _frozen_cells(archive))}: commit it, then run the tables")
         return
     only = Only.checked(chosen, case, model, seed)
+    if wanted == [CONDITIONING]:
+        print(to_markdown(conditioning.table(archive)))
+        return
     if wanted == [MEANS]:
         measure_means(archive, only.cases, tell=_tell)
         return
