@@ -1,4 +1,4 @@
-"""The table of trials on development samples: means, the best unconditioned rival, and tests where seeds allow them."""
+"""Trials on development samples as a table: means, the best unconditioned rival, tests where seeds allow them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_trials_are_compared_with_the_best_unconditioned_model(archive: Archive,
         ("spectrakan", "conditioned", "whole"): (0.10, 0.11, 0.10),
         ("spectrakan", "default", "no_token"): (0.30, 0.31, 0.32),
         ("ffno", "default", "default"): (0.20, 0.22, 0.21),
-        ("ffno", "default", "rate_3e-3"): (0.05,),
+        ("ffno", "default", "rate_0.003"): (0.05,),
     }
     for (model, variant, label), values in errors.items():
         for seed, value in enumerate(values):
