@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import appendix
+from experiments import appendix, conditioning
 from experiments.archive import Archive
 from experiments.catalog import SECTIONS
 from experiments.comparison import Comparison, compare
@@ -52,6 +52,12 @@ def test_the_readme_has_the_ratios_and_tests_of_the_records():
         each = found[case]
         assert each is not None
         assert line(each, compared) in text
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/findings.md"])
+def test_what_conditioning_is_worth_is_told_as_the_trials_say(name: str):
+    made = to_markdown(conditioning.table(Archive(ROOT / "results", ROOT / "results" / ".cache", "short")))
+    assert made.strip() in (ROOT / name).read_text()
 
 
 def test_the_findings_count_the_appendix_as_the_records_do():
