@@ -89,7 +89,8 @@ def _verdict(found: Finding) -> tuple[str, str]:
     ratio = "–" if found.ratio is None else f"{found.ratio:.2f}"
     if found.compared is None:
         return ratio, "one seed"
-    return ratio, f"{found.compared.verdict}, p = {found.compared.corrected:.3f}"
+    p = found.compared.corrected
+    return ratio, f"{found.compared.verdict}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
 
 
 def _words(values: list[float]) -> str:
