@@ -57,6 +57,8 @@ class DataSettings:
     """Fields that are kept; empty: all."""
     params: dict[str, Any] = field(default_factory=dict)
     """Parameters of the equation for generated samples; a pair [low, high] is drawn for each sample."""
+    use_params: bool = True
+    """Whether the operator receives the parameters that differ from sample to sample."""
     boundary: tuple[Boundary, ...] = ()
     """What happens at the ends of each axis, where a file does not say; one word for each axis."""
     history: Count | None = None
@@ -224,7 +226,7 @@ def trimmed(data: Trajectories, config: DataSettings) -> Trajectories:
         data = data.only_fields(config.fields)
     if config.resolution is not None and set(data.grid.shape) != {config.resolution}:
         data = coarsen(data, config.resolution)
-    return data
+    return data if config.use_params else replace(data, params=None, param_names=())
 
 
 def require_same_kind(data: Trajectories, test: Trajectories) -> None:

@@ -5,7 +5,9 @@
     residual  v -> v + FF(SE(K v))            with a pointwise feed-forward network
     SE(v)_c = a_c v_c,     a = sigmoid(W_2 relu(W_1 s + b_1) + b_2),     s_c the mean over space of v_c
 
-The nonlinearity between layers belongs to the trunk. Shapes: fields `(channel, batch, *space)`.
+The nonlinearity between layers belongs to the trunk. A condition from the token (`nn/conditioning`) multiplies modes
+in K, and scales and shifts what enters a nonlinearity: the hidden channels of FF, or the block's output.
+Shapes: fields `(channel, batch, *space)`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from torch import Tensor, nn
 
 from spectrakan.config import settings
 from spectrakan.nn.axis import Axis, AxisTransform, mean_over, over_parts
+from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import activate, added_pointwise, pointwise
@@ -100,15 +103,16 @@ class Block(nn.Module):
         self.narrow = nn.Linear(config.mlp_ratio * width, width) if residual else None
 
     @force_fp32
-    def forward(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor] = ()) -> Tensor:
-        """`(channel, batch, *space)` to the same shape; `factors[axis]` multiply the modes of an axial layer."""
+    def forward(self, field: Tensor, axes: Sequence[Axis], condition: Condition = UNCONDITIONED) -> Tensor:
+        """`(channel, batch, *space)` to the same shape, under a condition from the token."""
         if self.axial is not None:
-            combined = self._axial_path(self.axial, field, axes, factors)
+            combined = self._axial_path(self.axial, field, axes, condition.factors)
         else:
-            combined = self._plain_path(field, axes, factors)
+            combined = self._plain_path(field, axes, condition.factors)
         if self.widen is None or self.narrow is None:
-            return combined
-        hidden = activate(self.activation_name, pointwise(self.widen.weight, self.widen.bias, combined))
+            return condition.applied(combined)
+        hidden = condition.applied(pointwise(self.widen.weight, self.widen.bias, combined))
+        hidden = activate(self.activation_name, hidden)
         return added_pointwise(field, self.narrow.weight, self.narrow.bias, hidden)
 
     def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor] = ()) -> Tensor:

@@ -41,10 +41,7 @@ class Branch(nn.Module):
         for number, block in enumerate(self.blocks):
             if number and self.between:
                 features = activate(self.activation_name, features)
-            if conditions:
-                features = block(conditions[number].applied(features), axes, conditions[number].factors)
-            else:
-                features = block(features, axes)
+            features = block(features, axes, conditions[number]) if conditions else block(features, axes)
         return features
 
 

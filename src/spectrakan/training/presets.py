@@ -45,12 +45,13 @@ SHORT: dict[str, Plan] = {
         {"num_samples": 500, "test_samples": 100, "resolution": 128, "frames": 21},
         {"epochs": 8, "batch_size": 32, **_TWO_STEPS},
     ),
-    # Frames of diffusion-reaction and shallow water are every fifth of the 101, so that time runs to its end.
+    # Every frame, as in the paper: the forecast starts at t = 0.04. Later the state is nearly constant in space.
     "diffusion_reaction1d": Plan(
-        {"num_samples": 500, "test_samples": 100, "resolution": 256, "frames": 21, "stride_time": 5},
-        {"epochs": 4, "batch_size": 32, **_TWO_STEPS},
+        {"num_samples": 500, "test_samples": 100, "resolution": 256, "frames": 101},
+        {"epochs": 1, "batch_size": 32, **_TWO_STEPS},
     ),
     "darcy2d": Plan({"num_samples": 1000, "test_samples": 200, "resolution": 64}, {"epochs": 3, "batch_size": 4}),
+    # Every fifth of the 101 frames, so that time runs to its end.
     "shallow_water2d": Plan(
         {
             "num_samples": 200, "test_samples": 50, "resolution": 64, "solved_at": 128, "frames": 21,
