@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import h5py
@@ -14,6 +17,7 @@ import zarr
 
 from spectrakan.data import write_dataset
 from spectrakan.fields import FieldSpec, Grid, Trajectories
+from spectrakan.runs import provenance
 
 
 def _own(steady: bool) -> Trajectories:
@@ -113,3 +117,19 @@ def sound_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         write_dataset(folder / "own.nc", _own(steady=False)),
     ]
     return [*own, *_pdebench(folder), *_foreign(folder)]
+
+
+@pytest.fixture
+def keep_outcome(request: pytest.FixtureRequest) -> Callable[[Mapping[str, float]], None]:
+    """Puts the counts of a proof into the record of docs/reliability.md, if SPECTRAKAN_RELIABILITY_RECORD names it."""
+
+    def keep(counts: Mapping[str, float]) -> None:
+        place = os.environ.get("SPECTRAKAN_RELIABILITY_RECORD")
+        if place is None:
+            return
+        known = json.loads(Path(place).read_text()) if Path(place).exists() else {}
+        command = f"SPECTRAKAN_RELIABILITY_RECORD={Path(place).name} pytest -m slow {request.node.nodeid}"
+        known[request.node.name] = {"command": command, "commit": provenance()["commit"], "counts": dict(counts)}
+        Path(place).write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+
+    return keep
