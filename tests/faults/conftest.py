@@ -15,6 +15,7 @@ import torch
 import xarray
 import zarr
 
+import spectrakan as sk
 from spectrakan.data import write_dataset
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 from spectrakan.runs import provenance
@@ -109,19 +110,26 @@ def _foreign(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def sound_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One small file, or Zarr folder, of every format and layout."""
+    """One small file, or Zarr folder, of every format and layout, and a saved model."""
     folder = tmp_path_factory.mktemp("sound")
     own = [
         write_dataset(folder / "native.h5", _own(steady=False)),
         write_dataset(folder / "steady.h5", _own(steady=True)),
         write_dataset(folder / "own.nc", _own(steady=False)),
     ]
-    return [*own, *_pdebench(folder), *_foreign(folder)]
+    return [*own, *_pdebench(folder), *_foreign(folder), _model(folder / "saved_model")]
+
+
+def _model(folder: Path) -> Path:
+    signature = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1)
+    torch.manual_seed(0)
+    sk.build_model("spectrakan", signature, width=4, num_modes=2, num_layers=1).save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture
 def keep_outcome(request: pytest.FixtureRequest) -> Callable[[Mapping[str, float]], None]:
-    """Puts the counts of a proof into the record of docs/reliability.md, if SPECTRAKAN_RELIABILITY_RECORD names it."""
+    """Puts the counts of a proof into the record that SPECTRAKAN_RELIABILITY_RECORD names, if it names one."""
 
     def keep(counts: Mapping[str, float]) -> None:
         place = os.environ.get("SPECTRAKAN_RELIABILITY_RECORD")

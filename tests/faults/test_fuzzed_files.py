@@ -1,8 +1,9 @@
-"""Thousands of damaged data files: each is refused by one `DataFormatError` or loaded correctly, in at most 5 s
-and 1 GB."""
+"""Thousands of damaged data files and models: each is refused by one `DataFormatError` or loaded correctly, in at
+most 5 s and 1 GB."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import selectors
@@ -22,7 +23,7 @@ import pytest
 SECONDS_A_FILE = 5.0
 GROWTH_KIBIBYTES = 2**20
 """Memory that all damaged files together may take beyond what the sound ones take (1 GiB)."""
-CHECKED = {"native.h5", "steady.h5", "plain.npz", "packed.npz", "pair.pt"}
+CHECKED = {"saved_model", "native.h5", "steady.h5", "plain.npz", "packed.npz", "pair.pt"}
 """Files whose every byte is under a checksum: damage must be refused or have changed nothing."""
 
 Damage = Callable[[bytes, np.random.Generator], bytes]
@@ -142,9 +143,12 @@ def _changed_array(array: np.ndarray, rng: np.random.Generator) -> tuple[str, np
     return how, changes[how]()
 
 
+METADATA = {".zarray", "zarr.json", ".zgroup", ".zattrs", "model.json"}
+
+
 def damage_metadata(path: Path, rng: np.random.Generator) -> str:
-    """Keep the metadata of a Zarr folder JSON, but change what they say."""
-    parts = [part for part in sorted(path.rglob("*")) if part.name in {".zarray", "zarr.json", ".zgroup", ".zattrs"}]
+    """Keep the metadata of a Zarr folder or a model JSON, but change what they say; a model's checksums are made anew."""
+    parts = [part for part in sorted(path.rglob("*")) if part.name in METADATA]
     part = parts[rng.integers(len(parts))]
     entries = json.loads(part.read_text())
     places: list[tuple[dict | list, str | int]] = []
@@ -177,6 +181,11 @@ def damage_metadata(path: Path, rng: np.random.Generator) -> str:
         ]
         inner[key] = others[rng.integers(len(others))]
     part.write_text(json.dumps(entries))
+    if part.name == "model.json":
+        manifest = json.loads((path / "manifest.json").read_text())
+        content = part.read_bytes()
+        manifest["files"][part.name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        (path / "manifest.json").write_text(json.dumps(manifest))
     return f"metadata {part.name}"
 
 
@@ -185,7 +194,11 @@ def damaged_copies(sound: list[Path], folder: Path, count: int) -> Iterator[tupl
     for number in range(count):
         rng = np.random.default_rng(number)
         original = sound[number % len(sound)]
-        ending = original.suffix if rng.random() < 0.9 else str(rng.choice([".h5", ".nc", ".npz", ".pt", ".mat"]))
+        ending = (
+            original.suffix
+            if rng.random() < 0.9 or original.name == "saved_model"
+            else str(rng.choice([".h5", ".nc", ".npz", ".pt", ".mat"]))
+        )
         copy = folder / f"{number:04d}" / f"{original.stem}{ending}"
         copy.parent.mkdir()
         shutil.copytree(original, copy) if original.is_dir() else shutil.copy(original, copy)
