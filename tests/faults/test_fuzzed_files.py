@@ -147,7 +147,7 @@ METADATA = {".zarray", "zarr.json", ".zgroup", ".zattrs", "model.json"}
 
 
 def damage_metadata(path: Path, rng: np.random.Generator) -> str:
-    """Keep the metadata of a Zarr folder or a model JSON, but change what they say; a model's checksums are made anew."""
+    """Keep the metadata of a Zarr folder or a model JSON, but change what they say, with checksums made anew."""
     parts = [part for part in sorted(path.rglob("*")) if part.name in METADATA]
     part = parts[rng.integers(len(parts))]
     entries = json.loads(part.read_text())
@@ -190,7 +190,7 @@ def damage_metadata(path: Path, rng: np.random.Generator) -> str:
 
 
 def damaged_copies(sound: list[Path], folder: Path, count: int) -> Iterator[tuple[Path, str, Path]]:
-    """Copies with damage of known kind; every fourth of those that have named arrays is damaged in these."""
+    """Copies with damage of known kind; a fourth of those that have named arrays are damaged in these."""
     for number in range(count):
         rng = np.random.default_rng(number)
         original = sound[number % len(sound)]
@@ -202,8 +202,8 @@ def damaged_copies(sound: list[Path], folder: Path, count: int) -> Iterator[tupl
         copy = folder / f"{number:04d}" / f"{original.stem}{ending}"
         copy.parent.mkdir()
         shutil.copytree(original, copy) if original.is_dir() else shutil.copy(original, copy)
-        structured = original.suffix in {".h5", ".hdf5", ".npz"} and number % 4 == 0
-        if original.is_dir() and number % 4 < 2:
+        structured = original.suffix in {".h5", ".hdf5", ".npz"} and rng.random() < 0.25
+        if original.is_dir() and rng.random() < 0.5:
             how = damage_metadata(copy, rng)
         elif structured:
             how = damage_arrays(original_kind(copy, original), rng)
