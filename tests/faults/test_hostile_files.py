@@ -253,6 +253,23 @@ def test_an_incomplete_zarr_array_is_not_read_as_zeros(tmp_path: Path, version: 
 # No files
 
 
+def test_sparse_files_that_declare_what_is_not_on_the_disk(tmp_path: Path):
+    """Five gigabytes of holes: an npz without compression, a torch file before its archives, Zarr's metadata."""
+    with zipfile.ZipFile(tmp_path / "set.npz", "w") as archive:
+        archive.writestr("values.npy", npy((5, 1, 2**27, 1)))
+    (tmp_path / "old.pt").write_bytes(b"\x80\x02")
+    zarr_store(tmp_path / "set.zarr")
+    (tmp_path / "note.zarr").mkdir()
+    zarr_store(tmp_path / "note.zarr")
+    (tmp_path / "note.zarr" / ".zattrs").touch()
+    for path in ("set.npz", "old.pt", "set.zarr/.zgroup", "note.zarr/.zattrs"):
+        os.truncate(tmp_path / path, 5 * 2**30)
+    for name in ("set.npz", "old.pt", "set.zarr", "note.zarr"):
+        begin = time.perf_counter()
+        refused(tmp_path / name, "stored bytes|at most 16777216 are expected")
+        assert time.perf_counter() - begin < 5.0
+
+
 def test_what_is_no_regular_file(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.h5")
     refused(tmp_path / "pipe.h5", "a device, pipe or socket")
