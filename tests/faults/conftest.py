@@ -136,7 +136,7 @@ def keep_outcome(request: pytest.FixtureRequest) -> Callable[[Mapping[str, float
         if place is None:
             return
         known = json.loads(Path(place).read_text()) if Path(place).exists() else {}
-        command = f"SPECTRAKAN_RELIABILITY_RECORD={Path(place).name} pytest -m slow {request.node.nodeid}"
+        command = f"SPECTRAKAN_RELIABILITY_RECORD=results/{Path(place).name} pytest -m slow {request.node.nodeid}"
         known[request.node.name] = {"command": command, "commit": provenance()["commit"], "counts": dict(counts)}
         Path(place).write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
 
