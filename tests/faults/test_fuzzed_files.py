@@ -277,7 +277,7 @@ def fuzz(sound: list[Path], folder: Path, count: int) -> Counter[str]:
     finally:
         loader.close()
     assert not failures, "\n".join(failures)
-    return words + Counter({"longest_ms": int(1000 * longest), "growth_mb": int(growth / 1000)})
+    return words + Counter({"ms at most": int(1000 * longest), "MB of growth": int(growth / 1000)})
 
 
 def test_two_hundred_damaged_files(sound_files: list[Path], tmp_path: Path):
