@@ -103,11 +103,9 @@ def _load(path: Path | None, name: str, mapping: Path | None) -> Trajectories:
 
 def _read_split(path: Path) -> Split:
     from spectrakan.data.split import Split
+    from spectrakan.storage import read_json
 
-    try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as problem:
-        raise DataFormatError(f"cannot read a split from '{path}': {problem}") from None
+    document = read_json(path)
     if isinstance(document, dict) and isinstance(document.get("provenance"), dict):
         document = document["provenance"]
     inner = document.get("split", document) if isinstance(document, dict) else document

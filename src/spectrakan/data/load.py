@@ -12,7 +12,7 @@ import numpy as np
 
 from spectrakan.data.axes import stride_grid
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import decoding, require_regular
+from spectrakan.data.decoding import decoding, require_regular, require_size
 from spectrakan.data.formats import climate, dimensions, native, pdebench, plain, the_well
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.hdf5 import is_hdf5, open_hdf5
@@ -90,6 +90,9 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
         if head.startswith(HEADER_73):
             return open_mat73(path, allow_virtual=allow_virtual)
         return _open_hierarchical(path, allow_virtual=allow_virtual)
+    # Other kinds are read whole: a sparse file must not declare what is not on the disk.
+    status = path.stat()
+    require_size(path, "", status.st_size, min(status.st_size, 512 * status.st_blocks))
     if head.startswith(CLASSIC):
         return open_netcdf(path, classic=True)
     if head.startswith(HEADER_5):

@@ -15,7 +15,7 @@ from spectrakan.config import Count, settings
 from spectrakan.data.generate import generate_lazily, in_memory
 from spectrakan.data.lazy import HELD_BYTES
 from spectrakan.data.load import every_cell, held, load_dataset
-from spectrakan.data.problems import Problem, problem_named
+from spectrakan.data.problems import Problem, find_problem, problem_named
 from spectrakan.data.regenerate import coarsen
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_trajectories
 from spectrakan.data.survey import Progress, require_finite
@@ -195,8 +195,8 @@ def find(problem: Problem | None, config: DataSettings) -> Trajectories:
         raise ConfigError(f"{name} has no solver and no data of its own; give data.path (--data FILE)")
     limit = min(HELD_BYTES, 1e9 * config.memory_gigabytes)
     found = load_dataset(config.path, mapping=config.mapping, most_bytes=limit)
-    known = problem is not None and problem.equation is not None
-    if problem is not None and known and found.name not in {"", problem.name} and not config.mapping:
+    other = problem is not None and found.name != problem.name and find_problem(found.name) is not None
+    if problem is not None and other and not config.mapping:
         raise ConfigError(f"'{config.path}' holds {found.name}, not {problem.name}; name that problem instead")
     if config.resolution is not None:
         strides = {size / config.resolution for size in found.grid.shape}

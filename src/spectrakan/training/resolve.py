@@ -15,6 +15,7 @@ from spectrakan.data.split import Split
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import Trajectories
 from spectrakan.models.catalog import complete_settings
+from spectrakan.runs.folder import from_folder
 from spectrakan.training.presets import preset
 from spectrakan.training.settings import RunSettings
 
@@ -144,8 +145,8 @@ def planned(problem: Problem, config: DataSettings, data: Trajectories) -> Prepa
 def _mapping(source: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
     if source is None or isinstance(source, Mapping):
         return dict(source or {})
-    text = str(source)
-    return read_yaml(Path(text)) if text.endswith((".yaml", ".yml")) else {"task": text}
+    path = Path(source)
+    return from_folder(read_yaml(path), path.parent) if path.suffix in (".yaml", ".yml") else {"task": str(source)}
 
 
 def _data_group(given: Mapping[str, Any]) -> dict[str, Any]:

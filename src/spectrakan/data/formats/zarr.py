@@ -22,6 +22,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from spectrakan.config import read_regular
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, missing_package, require_size
 from spectrakan.data.formats.netcdf import open_labelled, open_labelled_zarr
@@ -29,6 +30,8 @@ from spectrakan.data.source import FileSource, Stamp, opened, size_in_bytes
 from spectrakan.fields import Source
 
 METADATA = (".zgroup", ".zarray", "zarr.json")
+METADATA_BYTES = 2**24
+"""Largest accepted file of metadata."""
 NUMCODECS = (0, 16, 6)
 """Oldest accepted version of numcodecs; earlier ones can be made to run code from a store."""
 
@@ -105,9 +108,9 @@ def _files(path: Path) -> dict[str, int]:
                         found_kind = "a symbolic link" if entry.is_symlink() else "a device, pipe or socket"
                         raise mismatch(path, prefix + entry.name, "a regular file or folder", found_kind)
     for name in found:
-        if name.rpartition("/")[2] in METADATA:
+        if name.rpartition("/")[2] in (*METADATA, ".zattrs", ".zmetadata"):
             with decoding(path, name, kind="Zarr metadata"):
-                json.loads((path / name).read_bytes())
+                json.loads(read_regular(path / name, METADATA_BYTES))
     return found
 
 
