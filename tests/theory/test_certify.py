@@ -225,8 +225,8 @@ def test_numbers_beyond_floats_are_null_in_json(certificate):
 
 def test_an_unbounded_entry_is_shown_without_a_finite_bound(certificate, capsys):
     vast = replace(certificate.entries["prediction"], value=math.inf)
-    print_certificate(replace(certificate, entries={"prediction": vast}))
-    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("prediction")]
+    print_certificate(replace(certificate, entries={"prediction": vast, "prediction_change": vast}))
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("prediction ")]
     assert row.split()[1:4] == ["no", "finite", "bound"]
 
 
