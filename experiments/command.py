@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from experiments.costs import Estimator, measure_steps
 from experiments.figures import PLANS, draw_figures
 from experiments.scales import Scale, scale_named
 from experiments.trials import measure_development
+from spectrakan.cli.cluster import connected
 from spectrakan.cli.estimate import span
 from spectrakan.errors import ConfigError, RunError, nearest
 from spectrakan.models.catalog import config_class
@@ -36,6 +38,9 @@ def reproduce(
     ] = None,
     scale: Annotated[str, typer.Option(help="smoke, short, long or paper.")] = "short",
     jobs: Annotated[int, typer.Option(min=0, help="Cells side by side; 0 runs them in this process.")] = 1,
+    cluster: Annotated[
+        str, typer.Option(help="Dask cluster: local:N processes, or tcp://HOST:PORT.", show_default="no cluster")
+    ] = "",
     results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
     cache: Annotated[
         Path | None, typer.Option(help="Folder of data and weights.", show_default="RESULTS/.cache")
@@ -66,6 +71,7 @@ def reproduce(
     \b
     python -m experiments all --scale smoke                    everything, tiny, in seconds
     python -m experiments main --scale short --jobs 2          the main table on two cores
+    python -m experiments main --cluster tcp://head:8786       on the workers of a Dask scheduler
     python -m experiments development --model ffno             trained weights on samples that are no test
     python -m experiments --validation-only --task droplet2d --label wide model.width=48
     """
@@ -86,7 +92,8 @@ def reproduce(
     if dry_run:
         _list(stages, archive)
         return
-    outcome = run_stages(stages, archive, Execution(jobs, refresh, train_only, _tell))
+    with connected(cluster) if cluster else nullcontext() as client:
+        outcome = run_stages(stages, archive, Execution(jobs, refresh, train_only, _tell, client))
     if stages and outcome.empty:
         raise ConfigError(f"no cell of {', '.join(wanted)} at scale {scale} fits --task, --model and --seed")
     print(f"{scale}: {outcome}")

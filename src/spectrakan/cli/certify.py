@@ -99,5 +99,5 @@ def print_certificate(found: Certificate) -> None:
             bound = f"exp({found.log_modulation_paper:.1f})"
         rows.append([name, bound, entry.attacked, entry.ratio, entry.status])
     print_table(["quantity", "bound", "attacked", "ratio", "status"], rows)
-    for note in found.notes:
+    for note in (*found.notes, f"{found.sentence}."):
         print(note)

@@ -44,12 +44,13 @@ def load_dataset(
     *,
     mapping: DataMapping | Mapping[str, Any] | Path | str | None = None,
     allow_virtual: bool = False,
+    most_bytes: float = HELD_BYTES,
 ) -> Trajectories:
     """Read a data set of any known format: HDF5, npz, netCDF, Zarr, .pt or .mat, known by content, not by name.
 
     A `mapping` (settings, a dictionary, or a YAML file) says what the arrays of a foreign file mean and overrules
     its layout. An address (`hf://`, `https://`, ...) of an HDF5 file is read through fsspec, as far as it is used.
-    Fields of more than `HELD_BYTES` stay in the file as a `LazyArray`; smaller ones are read.
+    Fields of more than `most_bytes` stay in the file as a `LazyArray`; smaller ones are read.
     A file that is damaged or unsafe, or that no layout fits, raises `DataFormatError`. HDF5 files that refer to
     other files are refused; `allow_virtual` accepts virtual datasets whose sources lie in the same folder.
 
@@ -67,7 +68,7 @@ def load_dataset(
             found = _layout(container)(container) if chosen is None else mapped.read(container, chosen)
         except ShapeError as problem:
             raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
-        return held(found, HELD_BYTES)
+        return held(found, most_bytes)
 
 
 def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
@@ -145,7 +146,8 @@ def held(found: Trajectories, most_bytes: float) -> Trajectories:
 
     def read(array: Array) -> Array:
         fits = isinstance(array, LazyArray) and array.nbytes <= most_bytes
-        return np.asarray(array) if fits else array
+        # A part of an array in memory is copied, so that the whole can go.
+        return np.asarray(array) if fits else np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
 
     inputs = None if found.inputs is None else read(found.inputs)
     return replace(found, values=read(found.values), inputs=inputs)

@@ -111,6 +111,7 @@ class SpectraKAN(Operator):
     """The operator of the paper; see the file's equations."""
 
     name = "spectrakan"
+    cuts_space = True
     config: SpectraKANConfig
 
     def __init__(self, signature: OperatorSignature, config: SpectraKANConfig, stages: Stages | None = None) -> None:

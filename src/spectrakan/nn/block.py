@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.config import settings
-from spectrakan.nn.axis import Axis, AxisTransform
+from spectrakan.nn.axis import Axis, AxisTransform, mean_over, over_parts
 from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import activate, added_pointwise, pointwise
@@ -131,9 +131,10 @@ class Block(nn.Module):
             start, rows = None, list(analyse(field, None, None, *analyses))
         else:
             start, *rows = analyse(field, self.pointwise.weight, self.pointwise.bias, *analyses)
+        rows = [axis.summed(row) for axis, row in zip(axes, rows, strict=True)]
         mixed = axial.mix(rows, factors)
         if self.squeeze_excite is not None:
-            scale = self.squeeze_excite(_mean_of_synthesis(mixed, transforms).T).T
+            scale = self.squeeze_excite(_mean_of_synthesis(mixed, transforms, axes).T).T
             mixed = [row * scale.view(*scale.shape, *[1] * (row.ndim - 3)) for row in mixed]
         return synthesise(start, mixed, [transform.synthesis for transform in transforms])
 
@@ -141,19 +142,21 @@ class Block(nn.Module):
         """The same as in the file's head, for every kind of mixing."""
         spectral = self.spectral(field, axes, factors)
         if self.squeeze_excite is not None:
-            mean = weighted_mean(spectral, [axis.weights.to(field) for axis in axes])
-            scale = self.squeeze_excite(mean.T).T
+            scale = self.squeeze_excite(mean_over(spectral, axes).T).T
             spectral = spectral * scale.view(*scale.shape, *[1] * len(axes))
         if self.pointwise is None:
             return spectral
         return spectral + pointwise(self.pointwise.weight, self.pointwise.bias, field)
 
 
-def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform]) -> Tensor:
+def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform], axes: Sequence[Axis]) -> Tensor:
     """Mean over space of the sum of syntheses, from the coefficients: `(channel, batch)`."""
-    parts = []
+    parts: list[Tensor] = []
+    cut: list[Tensor] = []
     for axis, (rows, transform) in enumerate(zip(mixed, transforms, strict=True)):
         along = rows[0] if transform.one_mean else torch.tensordot(transform.mean, rows, dims=([0], [0]))
         others = [other.weights for number, other in enumerate(transforms) if number != axis]
-        parts.append(weighted_mean(along, others))
-    return torch.stack(parts).sum(0)
+        # Coefficients along a cut axis are known to all processes, those along other axes lie on this one's cells.
+        (parts if axes[axis].space is None else cut).append(weighted_mean(along, others))
+    whole = [over_parts(torch.stack(parts).sum(0), axes)] if parts else []
+    return torch.stack([*whole, *cut]).sum(0)

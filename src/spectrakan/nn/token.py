@@ -16,9 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis, kept
+from spectrakan.nn.axis import Axis, kept, mean_over, over_parts
 from spectrakan.nn.kan import KAN, SplineOptions
-from spectrakan.numerics.quadrature import weighted_mean
 
 Pool = Literal["center", "mean", "center+mean+std"]
 TokenKind = Literal["kan", "mlp", "raw", "none"]
@@ -98,26 +97,32 @@ def centre_value(history: Tensor, axes: Sequence[Axis]) -> Tensor:
     for axis in axes:
         cells, weights = _centre_stencil(axis, history)
         history = torch.tensordot(history.index_select(2, cells), weights, dims=([2], [0]))
-    return history
+    return over_parts(history, axes)
 
 
 @kept
 def _centre_stencil(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
-    """The 4 cells around the centre of an axis, and the weights of their cubic there (Lagrange)."""
+    """The 4 cells around the centre of an axis, and the weights of their cubic there (Lagrange).
+
+    Of an axis that is cut among processes, those of the 4 that this process holds.
+    """
     # Tensors, not numbers: a traced program must not be tied to one size.
-    below = (axis.centres < 0.5).sum(0, keepdim=True)
-    cells = (below - 2).clamp(0, axis.cells - 4) + torch.arange(4)
-    nodes = axis.centres[cells]
+    centres = axis.centres if axis.whole is None else axis.whole.centres
+    below = (centres < 0.5).sum(0, keepdim=True)
+    cells = (below - 2).clamp(0, axis.total - 4) + torch.arange(4)
+    nodes = centres[cells]
     others = ~torch.eye(4, dtype=torch.bool)
     ratios = (0.5 - nodes)[None, :] / torch.where(others, nodes[:, None] - nodes[None, :], 1.0)
     weights = torch.where(others, ratios, 1.0).prod(1)
+    if axis.whole is not None:
+        held = (cells >= axis.start) & (cells < axis.start + axis.cells)
+        cells, weights = cells[held] - axis.start, weights[held]
     return cells.to(like.device), weights.to(like.dtype).to(like.device)
 
 
 def space_mean(history: Tensor, axes: Sequence[Axis]) -> Tensor:
     """The mean over the domain by cell volumes, `(batch, history, field)`."""
-    weights = [axis.weights.to(history.dtype).to(history.device) for axis in axes]
-    return weighted_mean(history.movedim(-1, 2), weights)
+    return mean_over(history.movedim(-1, 2), axes)
 
 
 def space_spread(history: Tensor, axes: Sequence[Axis]) -> Tensor:

@@ -42,12 +42,6 @@ def line_matrix(centres: Float[Tensor, " n"], points: Float[Tensor, " m"], *, pe
     return inner + before * last + after * last.flip(0)
 
 
-def interpolation_matrix(centres: Float[Tensor, " n"], coarse: int, *, periodic: bool) -> Float[Tensor, "n coarse"]:
-    """Values at `centres` in [0, 1] on straight lines between the centres of `coarse` equal cells, `(n, coarse)`."""
-    cells = (torch.arange(coarse, dtype=centres.dtype, device=centres.device) + 0.5) / coarse
-    return line_matrix(cells, centres, periodic=periodic)
-
-
 def transfer_matrix(
     edges: Float[Tensor, " faces"], other_edges: Float[Tensor, " other_faces"], *, periodic: bool
 ) -> Float[Tensor, "m n"]:

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from spectrakan.nn.kan import KAN, SILU_LIPSCHITZ, KANLayer
+from spectrakan.theory.norms import ROUNDING, nan_to_inf, spectral_norm
 from spectrakan.theory.slopes import Range, edge_pieces, enclose
-from spectrakan.theory.tangent import ROUNDING, nan_to_inf, spectral_norm
 
 FINE = 8192
 """Cells that every knot interval is cut into for the exact constants."""

@@ -27,6 +27,11 @@ SILU_TURN = 1.2784645427610738
 """SiLU falls up to minus this and rises after it."""
 SILU_SLOPE_TURN = 2.3993572805154676
 """SiLU' has its lowest value at minus this and its highest at plus this."""
+SILU_BEND_TURN = 3.4358409936632
+"""SiLU'' turns at zero and at plus and minus this."""
+SIGMOID_TURN = math.log(2 + math.sqrt(3))
+TANH_TURN = SIGMOID_TURN / 2
+"""The logistic function's second derivative and that of tanh turn at plus and minus these."""
 SILU_THIRD = 0.3083
 """Above sup |SiLU'''|; sup |SiLU''| is SiLU''(0) = 1/2."""
 FLAT = 1e3
@@ -46,7 +51,24 @@ def silu_slope(x: Tensor) -> Tensor:
     return share + x * share * (1 - share)
 
 
-SLOPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "exp": torch.exp,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "square": torch.square,
+    "sqrt": torch.sqrt,
+}
+"""Nonlinear functions of single numbers whose slopes have known ranges."""
+
+Table = dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]]
+QUARTERS = tuple(math.pi / 2 * count for count in range(-8, 9))
+"""Turning points of sine and cosine, within plus and minus 4 pi."""
+SLOPES: Table = {
     "gelu": (
         lambda x: torch.special.ndtr(x) + x * (-x.square() / 2).exp() / math.sqrt(2 * math.pi),
         (-math.sqrt(2), math.sqrt(2)),
@@ -54,12 +76,42 @@ SLOPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
     "silu": (silu_slope, (-SILU_SLOPE_TURN, SILU_SLOPE_TURN)),
     "sigmoid": (lambda x: x.sigmoid() * (1 - x.sigmoid()), (0.0,)),
     "tanh": (lambda x: 1 - x.tanh().square(), (0.0,)),
+    "relu": (lambda x: (x > 0).to(x), ()),
+    "exp": (torch.exp, ()),
+    "sin": (torch.cos, QUARTERS),
+    "cos": (lambda x: -x.sin(), QUARTERS),
+    "square": (lambda x: 2 * x, ()),
+    "sqrt": (lambda x: 0.5 / x.clamp_min(0).sqrt(), ()),
 }
-"""Each slope and its turning points; the slope of ReLU jumps and is treated separately."""
+"""Each slope and its turning points."""
+CURVATURES: Table = {
+    "gelu": (lambda x: (2 - x.square()) * (-x.square() / 2).exp() / math.sqrt(2 * math.pi), (-2.0, 0.0, 2.0)),
+    "silu": (
+        lambda x: x.sigmoid() * (1 - x.sigmoid()) * (2 + x * (1 - 2 * x.sigmoid())),
+        (-SILU_BEND_TURN, 0.0, SILU_BEND_TURN),
+    ),
+    "sigmoid": (lambda x: x.sigmoid() * (1 - x.sigmoid()) * (1 - 2 * x.sigmoid()), (-SIGMOID_TURN, SIGMOID_TURN)),
+    "tanh": (lambda x: -2 * x.tanh() * (1 - x.tanh().square()), (-TANH_TURN, TANH_TURN)),
+    "exp": (torch.exp, ()),
+    "sin": (lambda x: -x.sin(), QUARTERS),
+    "cos": (lambda x: -x.cos(), QUARTERS),
+    "square": (lambda x: torch.full_like(x, 2.0), ()),
+    "sqrt": (lambda x: -0.25 / x.clamp_min(0).pow(1.5), ()),
+}
+"""Each second derivative and its turning points; ReLU has none."""
+LEVEL = {"gelu", "silu", "sigmoid", "tanh"}
+"""Functions whose derivatives equal their limits beyond `FLAT`."""
 
 
-def slope_range(name: str, low: Tensor, high: Tensor) -> Range:
-    """Smallest and largest slope over [low, high], elementwise; ReLU counts both slopes at its kink.
+def slope_at(name: str, x: Tensor) -> Tensor:
+    """The slope of a function."""
+    return SLOPES[name][0](x.clamp(-FLAT, FLAT) if name in LEVEL else x)
+
+
+def slope_range(name: str, low: Tensor, high: Tensor, table: Table = SLOPES) -> Range:
+    """Smallest and largest slope (or second derivative, by `CURVATURES`) over [low, high], elementwise.
+
+    ReLU counts both slopes at its kink.
 
     >>> low, high = slope_range("relu", torch.tensor(-1.0), torch.tensor(2.0))
     >>> float(low), float(high)
@@ -67,7 +119,13 @@ def slope_range(name: str, low: Tensor, high: Tensor) -> Range:
     """
     if name == "relu":
         return (low > 0).to(low), 1 - (high < 0).to(low)
-    return _range(*SLOPES[name], low.clamp(-FLAT, FLAT), high.clamp(-FLAT, FLAT))
+    if name in LEVEL:
+        low, high = low.clamp(-FLAT, FLAT), high.clamp(-FLAT, FLAT)
+    least, most = _range(*table[name], low, high)
+    if name in ("sin", "cos"):
+        far = torch.maximum(low.abs(), high.abs()) > QUARTERS[-1]
+        least, most = torch.where(far, -1.0, least), torch.where(far, 1.0, most)
+    return least, most
 
 
 def _range(function: Callable[[Tensor], Tensor], turns: tuple[float, ...], low: Tensor, high: Tensor) -> Range:

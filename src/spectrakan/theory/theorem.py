@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 from spectrakan.nn.kan import KAN, SILU_LIPSCHITZ
 from spectrakan.nn.modulation import GlobalModulation
-from spectrakan.theory.attention_bounds import CellRates
 from spectrakan.theory.kan_bounds import box_bound
-from spectrakan.theory.signal import Signal
-from spectrakan.theory.tangent import spectral_norm
+from spectrakan.theory.norms import nan_to_inf, spectral_norm
+from spectrakan.theory.rules import Motion
 
 
 @dataclass(frozen=True)
@@ -76,24 +75,32 @@ def _or_infinite(value: float) -> float:
 
 
 def certified_constants(
-    network: nn.Module, gml: GlobalModulation, summary: Signal, token: Signal, features: Signal
+    network: nn.Module, gml: GlobalModulation, summary_rate: float, summary: Motion, token: Motion, features: Motion
 ) -> Constants:
-    """Constants that hold in the whole ball of the signals; `network` makes the token from the summary."""
-    stage = features.stage
-    low, high = summary.interval()
-    query_rate = token.tangent.times(gml.query.weight).bound()
-    keys, values = CellRates.of(features, gml.key[0]), CellRates.of(features, gml.value[0])
+    """Constants that hold in the whole ball of the motions; `network` makes the token from the summary.
+
+    Summary and token `(1, numbers)`, features `(1, N, channel)`.
+    """
+    key_size, key_rate = _largest_cell(gml.key[0], features)
+    value_size, value_rate = _largest_cell(gml.value[0], features)
+    moved = (token.reach @ gml.query.weight.abs().T).norm()
     return Constants(
-        M_q=float(gml.query(token.value).norm() + stage.moved(query_rate)),
-        M_k=float(keys.largest(stage)),
-        M_v=float(values.largest(stage)),
-        L_k=float(keys.rates.amax()),
-        L_v=float(values.rates.amax()),
+        M_q=float(gml.query(token.centre).norm() + moved),
+        M_k=key_size,
+        M_v=value_size,
+        L_k=key_rate,
+        L_v=value_rate,
         Lip_q=float(spectral_norm(gml.query.weight)),
-        L_KAN=float(box_bound(network, low[None], high[None])) if isinstance(network, KAN) else _layers_norm(network),
-        L_P=float(summary.tangent.bound()),
+        L_KAN=float(box_bound(network, *summary.interval())) if isinstance(network, KAN) else _layers_norm(network),
+        L_P=summary_rate,
         divisor=gml.divisor,
     )
+
+
+def _largest_cell(matrix: Tensor, features: Motion) -> tuple[float, float]:
+    """Sup over cells and ball of the Euclidean size of `matrix` f(y), and of its rate."""
+    size = (features.centre @ matrix.T).norm(dim=-1) + (features.reach @ matrix.abs().T).norm(dim=-1)
+    return float(nan_to_inf(size).amax()), float(nan_to_inf((features.rate @ matrix.abs().T).norm(dim=-1)).amax())
 
 
 def _layers_norm(network: nn.Module) -> float:

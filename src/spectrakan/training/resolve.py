@@ -132,8 +132,8 @@ def planned(problem: Problem, config: DataSettings, data: Trajectories) -> Prepa
     """The training part as it will be cut, no field of it read; copies among the samples may shift it a little."""
     apart = config.test_path is not None or config.test_samples > 0
     split = config.split or (NO_TEST if apart else problem.split)
-    in_time, as_pdebench = split.by == "time", split.by.startswith("pdebench")
-    share = 1.0 if in_time else 0.9 if as_pdebench else split.train
+    in_time = split.by == "time"
+    share = 1.0 if in_time else split.train
     samples = tuple(range(max(1, round(data.num_samples * share))))
     part = data.between(0, int(len(data.times) * split.train)) if in_time else data
     history = 1 if data.steady else config.history or problem.history

@@ -169,6 +169,7 @@ def _run(
             data=resolved.data,
             test_data=resolved.test_data,
             dtype=DTYPES[config.runtime.precision],
+            space=runtime.space,
         )
         processes = None if saved is None else int(saved.position.get("processes", 1))
         session = build_session(config, prepared, runtime, module, processes=processes)

@@ -11,18 +11,15 @@ import math
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
-import numpy.typing as npt
 
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, require_regular, require_size
 from spectrakan.data.remote import RemoteStamp, is_remote, open_remote
-from spectrakan.data.source import Block, Stamp, opened, released, size_in_bytes
+from spectrakan.data.source import FileSource, Stamp, opened, released, size_in_bytes
 from spectrakan.fields import Source
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -37,35 +34,6 @@ HEAP = b"GCOL\x01\x00\x00\x00"
 """Four letters, version 1 and three reserved bytes open a global heap, followed by its size."""
 HEAP_HEADER = 16
 """Bytes before the first object of a heap, and bytes before the content of each object."""
-
-
-@dataclass(frozen=True)
-class HDF5Source:
-    """A dataset of an HDF5 file; `reverse` reverses its axes (MATLAB stores the first axis fastest)."""
-
-    path: Path
-    key: str
-    stored_shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stamp: Stamp
-    reverse: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return self.stored_shape[::-1] if self.reverse else self.stored_shape
-
-    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """A block, by a selection inside the file."""
-        if self.dtype.kind == "O":
-            require_sound_heaps(self.path)
-        with decoding(self.path, self.key, kind="HDF5"):
-            dataset = opened(self.path, self.stamp, _open_file)[self.key]
-            if dataset.shape != self.stored_shape:
-                raise mismatch(self.path, self.key, f"shape {self.stored_shape}", f"{dataset.shape}")
-            if self.reverse:
-                return np.asarray(dataset[block[::-1]]).T
-            return np.asarray(dataset[block])
 
 
 def is_hdf5(path: Path) -> bool:
@@ -103,7 +71,10 @@ def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False)
                 _require_bounded(path, name, item)
                 if fault := _missing_virtual(path, name, item, allow_virtual) or _unwritten(item):
                     faults[name] = fault
-                arrays[name] = HDF5Source(path, name, tuple(item.shape), item.dtype, stamp, reverse)
+                if item.dtype.kind == "O":
+                    require_sound_heaps(path)
+                shape = tuple(item.shape[::-1] if reverse else item.shape)
+                arrays[name] = FileSource(path, name, shape, item.dtype, stamp, _open_file, reverse)
     return Container(path, "HDF5", arrays, attributes, faults=faults)
 
 

@@ -17,17 +17,15 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, missing_package, require_size
-from spectrakan.data.formats.netcdf import open_labelled
-from spectrakan.data.source import Block, Stamp, opened, size_in_bytes
+from spectrakan.data.formats.netcdf import open_labelled, open_labelled_zarr
+from spectrakan.data.source import FileSource, Stamp, opened, size_in_bytes
 from spectrakan.fields import Source
 
 METADATA = (".zgroup", ".zarray", "zarr.json")
@@ -41,22 +39,6 @@ FILTERS |= {"astype", "crc32", "crc32c", "adler32", "fletcher32", "jenkins_looku
 TEXT = {"vlen-utf8", "vlen-bytes"}
 """Codecs of arrays of text, which are left out and never decoded."""
 _ZSTD_FRAME, _ZSTD_BLOCK = 0xFD2FB528, 2**17
-
-
-@dataclass(frozen=True)
-class ZarrSource:
-    """An array of a Zarr group."""
-
-    path: Path
-    key: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stamp: Stamp
-
-    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """A block; only the chunks that it touches are read."""
-        with decoding(self.path, self.key, kind="Zarr"):
-            return np.asarray(opened(self.path, self.stamp, _open_store)[self.key][block])
 
 
 def is_zarr(path: Path) -> bool:
@@ -82,11 +64,11 @@ def open_zarr(path: Path) -> Container:
             if fault:
                 faults[key] = fault
             _require_bounded(path, key, array, {name: files[name] for name in present}, compressor)
-            arrays[key] = ZarrSource(path, key, tuple(array.shape), np.dtype(array.dtype), stamp)
+            arrays[key] = FileSource(path, key, tuple(array.shape), np.dtype(array.dtype), stamp, _open_store)
             attributes[key] = dict(array.attrs)
             named.append(bool(_dimension_names(array)))
     if named and all(named) and not any("/" in key for key in arrays):
-        return open_labelled(path, "zarr", "Zarr", faults=faults)
+        return open_labelled(path, open_labelled_zarr, "Zarr", faults=faults)
     return Container(path, "Zarr", arrays, attributes, faults=faults)
 
 
