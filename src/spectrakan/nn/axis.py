@@ -169,8 +169,7 @@ def axes_of(space: Sequence[int], grid: Grid | None, periodic: Sequence[bool]) -
 
 @kept
 def _axes_of_grid(grid: Grid, periodic: tuple[bool, ...]) -> tuple[Axis, ...]:
-    # A program is exported with a grid only where cells are unequal; while it is traced numbers cannot be compared.
-    uniform = not torch.compiler.is_exporting() and grid.is_uniform()
+    uniform = grid.is_uniform()
     return tuple(
         uniform_axis(len(centres), wraps) if uniform else Axis(centres, edges, weights, wraps, uniform=False)
         for centres, edges, weights, wraps in zip(
