@@ -81,14 +81,11 @@ def test_names_boundaries_numbers_and_fields_of_a_file_by_the_specification(samp
         np.testing.assert_array_equal(values[..., 5:], file["t2_fields/stress"][()].reshape(B, T, W, H, 4))
 
 
-def test_a_file_is_read_through_an_address_in_parts(sample: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_is_read_through_an_address_in_parts(sample: Path):
     fsspec = pytest.importorskip("fsspec")
-    from spectrakan.data import load
-
-    monkeypatch.setattr(load, "HELD_BYTES", 0)
     memory = fsspec.filesystem("memory")
     memory.pipe("/sets/sample.hdf5", sample.read_bytes())
-    there, here = sk.load_dataset("memory://sets/sample.hdf5"), sk.load_dataset(sample)
+    there, here = sk.load_dataset("memory://sets/sample.hdf5", most_bytes=0), sk.load_dataset(sample)
     assert there.grid.boundary == here.grid.boundary
     np.testing.assert_array_equal(np.asarray(there.values[1:2, 2:3]), np.asarray(here.values[1:2, 2:3]))
     with pytest.raises(sk.errors.SpectraKANError, match=r"memory://sets/missing\.hdf5"):
