@@ -6,10 +6,14 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.installed-docs
 BENCH_INSTALLED := $(VENV)/.installed-bench
 
-.PHONY: help demo test test-all lint bench docs doctest site release reproduce clean
+BROWSER := $(firstword $(wildcard /usr/bin/chromium /usr/bin/chromium-browser))
+
+.PHONY: help demo serve page browser test test-all lint bench docs doctest site release reproduce clean
 
 help:
 	@echo "make demo      train SpectraKAN and FNO on droplets, compare, write demo.html"
+	@echo "make serve     a page where trained operators run beside their solvers"
+	@echo "make page      the same page for any static host, models inside the browser, in build/page (needs npm)"
 	@echo "make test      lint, types, import rules and the quick tests"
 	@echo "make test-all  the same and the slow proofs"
 	@echo "make lint      lint, types and import rules alone"
@@ -34,6 +38,19 @@ $(BENCH_INSTALLED): $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/spectrakan demo
 
+serve: $(INSTALLED)
+	$(BIN)/spectrakan serve
+
+page: $(INSTALLED)
+	$(BIN)/python tools/make_page.py build/page
+
+# The tests in a browser need Chromium, and npm for the static page: Debian's packages where this user may install them.
+browser:
+	@if [ -z "$(BROWSER)" ] || ! command -v npm >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium npm; \
+	  else echo "no chromium or npm here: the tests in a browser will be skipped"; fi; fi
+
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -43,7 +60,7 @@ lint: $(INSTALLED)
 test: lint doctest
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow" tests
 
-test-all: lint doctest site
+test-all: lint doctest site browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests
 
 docs: doctest site

@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "certify": "Bound how far a trained model can change under a perturbation.",
     "export": "Write a trained model as one file that runs without spectrakan.",
     "bench": "Time training and inference of models on this machine.",
+    "serve": "Open a page where a trained operator runs beside its solver.",
     "demo": "Train SpectraKAN and FNO on falling droplets and write a page.",
 }
 """Every command with its help in one line; its function lies in the module of its name.

@@ -43,7 +43,8 @@ FRAMES = 33
 NEXT = (
     "Next:\n"
     "  spectrakan train --data mine.h5 --model spectrakan    learn from your own data\n"
-    "  spectrakan report runs/*                              one page about your runs"
+    "  spectrakan report runs/*                              one page about your runs\n"
+    "  spectrakan serve                                      touch the water: trained operators in your browser"
 )
 
 

@@ -25,6 +25,19 @@ DEPTHS = re.compile("layers|depth|levels")
 UNBUILDABLE = (SpectraKANError, TypeError, AttributeError, ValueError, RuntimeError, OverflowError, KeyError)
 
 
+PRETRAINED = Path(__file__).resolve().parents[1] / "pretrained"
+"""Folders of the models that ship with the package; beside each its card (`.md`) and its scores (`.json`)."""
+
+
+def shipped() -> list[str]:
+    """Names of the models that ship with the package.
+
+    >>> shipped()
+    ['cns1d-small', 'darcy2d-small', 'droplet2d-small']
+    """
+    return sorted(path.parent.name for path in PRETRAINED.glob("*/model.json"))
+
+
 def from_pretrained(
     folder: Path | str,
     *,
@@ -36,6 +49,7 @@ def from_pretrained(
 ) -> Operator:
     """The operator that `save_pretrained` wrote, bit for bit; of a run's folder, the best one.
 
+    The name of a model that ships with the package (`shipped`) is taken for its folder, unless such a folder is here.
     `organisation/name` that is no folder here is a repository of the Hugging Face Hub (extra `hub`), with
     `revision`, `cache_dir`, `local_files_only`, `force_download` and `token` as in huggingface_hub.
     The model is first built without memory and compared with the names and shapes in the file. Anything else than a
@@ -45,6 +59,8 @@ def from_pretrained(
         options = HubOptions(revision, cache_dir, local_files_only, force_download, token)
         with fetched(str(folder), options) as here:
             return from_pretrained(here)
+    if not Path(folder).exists() and str(folder) in shipped():
+        folder = PRETRAINED / folder
     folder = Path(folder)
     folder = folder / "checkpoints" / "best" if (folder / "checkpoints").is_dir() else folder
     bundle = load_bundle(folder)
