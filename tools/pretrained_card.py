@@ -138,8 +138,8 @@ def certificate(found: dict[str, Any]) -> str:
     """The bounds in a sentence."""
     cells = " x ".join(map(str, found["cells"]))
     return (
-        f"Around a training input on {cells} cells, in a sup-norm ball of radius {found['radius']:g} in normalised units "
-        f"(`sk.certify`): the token's KAN changes by at most {found['kan']:.4g} times the change of its input "
+        f"Around a training input on {cells} cells, in a sup-norm ball of radius {found['radius']:g} in normalised "
+        f"units (`sk.certify`): the token's KAN changes by at most {found['kan']:.4g} times the change of its input "
         f"({found['status'].get('kan', 'estimated')}), the modulation by at most {found['modulation']:.4g} times "
         f"({found['status'].get('modulation', 'estimated')}); attacks reach {found['modulation_attacked']:.4g}."
     )

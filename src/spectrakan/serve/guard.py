@@ -22,6 +22,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 MOST_BYTES = 8 * 2**20
 """Largest body of a request."""
+MOST_HEADERS = 2**14
+"""Largest sum of all headers."""
 READ_SECONDS = 10.0
 """Time in which a body has to arrive."""
 AT_ONCE, WAITING = 4, 96
@@ -69,7 +71,9 @@ class Guard:
         hosts = [value for name, value in headers if name == b"host"]
         origins = [value for name, value in headers if name == b"origin"]
         answer: Any = self.app
-        if len(hosts) != 1 or not self.known(hosts[0]):
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADERS:
+            answer = JSONResponse({"error": f"headers may have {MOST_HEADERS} bytes"}, 431)
+        elif len(hosts) != 1 or not self.known(hosts[0]):
             answer = JSONResponse({"error": "this server answers to its own address only"}, 421)
         elif any(origin.split("://")[-1] != hosts[0] for origin in origins):
             answer = JSONResponse({"error": "requests from pages of other sites are refused"}, 403)
