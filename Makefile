@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DOCS_INSTALLED := $(VENV)/.installed-docs
 BENCH_INSTALLED := $(VENV)/.installed-bench
 
 BROWSER := $(firstword $(wildcard /usr/bin/chromium /usr/bin/chromium-browser))
 
-.PHONY: help demo serve page browser test test-all lint bench docs reproduce clean
+.PHONY: help demo serve page browser test test-all lint bench docs doctest site release reproduce clean
 
 help:
 	@echo "make demo      train SpectraKAN and FNO on droplets, compare, write demo.html"
@@ -18,11 +19,16 @@ help:
 	@echo "make lint      lint, types and import rules alone"
 	@echo "make bench     speed and memory against peers, written to benchmarks/RESULTS.md"
 	@echo "make reproduce run the campaign: the paper's tables, cell by cell (TABLES=main for one)"
-	@echo "make docs      check the examples in docstrings and documents"
+	@echo "make docs      check the examples in docstrings and documents, build the site with its links checked"
+	@echo "make release   wheel, source archive, SBOM and checksums in dist/"
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(DOCS_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 $(BENCH_INSTALLED): $(INSTALLED)
@@ -51,13 +57,23 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	PYTHONPATH=src:. $(BIN)/lint-imports
 
-test: lint docs
+test: lint doctest
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow" tests
 
-test-all: lint docs browser
+test-all: lint doctest site browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests
 
-docs: $(INSTALLED)
+docs: doctest site
+
+# The site under build/site: warnings are errors, links and anchors are checked.
+site: $(DOCS_INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
+
+# Wheel, source archive, list of parts and checksums under dist/, from this checkout alone.
+release: $(INSTALLED)
+	$(BIN)/python tools/make_release.py
+
+doctest: $(INSTALLED)
 	$(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' -o testpaths= src/spectrakan README.md docs
 
 reproduce: $(INSTALLED)

@@ -54,7 +54,6 @@ SETTINGS = [
 CONTROLS: dict[str, list[str]] = {
     "none": [],
     "penalty 0.01": ["penalty=0.01"],
-    "coefficients and spacing 0.01": ["coefficient_penalty=0.01", "spacing_penalty=0.01"],
     "cap 10": ["cap=10.0"],
     "cap 1": ["cap=1.0"],
     "cap 1 by the lemma": ["cap=1.0", "measure=lemma"],

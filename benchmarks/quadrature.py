@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
+from benchmarks.attention_quadrature import attention_quadrature
 from spectrakan.data.generate import generate
 from spectrakan.fields import Trajectories
 from spectrakan.runs import provenance
-from spectrakan.theory.quadrature import attention_quadrature
 from spectrakan.training import train
 
 MODEL = [

@@ -25,8 +25,8 @@ from experiments.cells import Cell, run_settings
 from experiments.main import TABLE
 from experiments.scales import TRIVIAL, scale_named
 from experiments.summaries import NAMES, Result, Results, row_name
-from spectrakan.cli.estimate import DataSize, data_size, random_window, windows_to_train
-from spectrakan.data.prepare import NO_TEST
+from spectrakan.cli.estimate import unsolved
+from spectrakan.data.prepare import NO_TEST, Prepared
 from spectrakan.data.problems import problem_named
 from spectrakan.evaluation.cost import step_seconds
 from spectrakan.models import build_model
@@ -34,6 +34,7 @@ from spectrakan.models.operator import Operator
 from spectrakan.report.table import Column, Row, Score, Table
 from spectrakan.storage import write_text_atomically
 from spectrakan.training import Resolved, RunSettings
+from spectrakan.training.assemble import training_windows
 
 FORWARD_SHARE = 1 / 3
 """A prediction costs about a third of a step: the backward pass is twice the forward one."""
@@ -153,12 +154,12 @@ class TrainingStep:
 
     def __init__(self, scale: str, case: str, model: str) -> None:
         config = run_settings(Cell(TABLE, scale, case, model))
-        size = size_of(config)
-        signature, batch = size.signature, config.training.batch_size
+        data, batch = data_of(config), config.training.batch_size
+        signature, cells = data.signature(), data.trajectories.grid.shape
         self.operator = build(config)
         self.optimizer = torch.optim.AdamW(self.operator.parameters(), lr=1e-4, fused=True)
-        self.inputs = torch.randn(batch, signature.history, *size.cells, signature.in_channels)
-        self.targets = torch.randn(batch, *size.cells, signature.out_channels)
+        self.inputs = torch.randn(batch, signature.history, *cells, signature.in_channels)
+        self.targets = torch.randn(batch, *cells, signature.out_channels)
 
     def __call__(self) -> None:
         """Take one step."""
@@ -183,21 +184,22 @@ class Estimator:
         if key not in self._measured:
             model = build(config)
             learns = any(parameter.requires_grad for parameter in model.parameters())
-            cells = size_of(config).cells
+            cells = data_of(config).trajectories.grid.shape
             self._measured[key] = step_seconds(model, cells, batch=BATCH, repeats=1) / BATCH if learns else 0.0
         return self._measured[key]
 
 
-def size_of(config: RunSettings) -> DataSize:
-    """Size and signature of the data of a config."""
-    return data_size(Resolved(config, problem_named(config.task)))
+def data_of(config: RunSettings) -> Prepared:
+    """The data of a config as they are cut, none of them solved for."""
+    return unsolved(Resolved(config, problem_named(config.task)))
 
 
 def build(config: RunSettings) -> Operator:
-    """The model of a config, for the signature of its data, fitted to random numbers."""
-    size, settings = size_of(config), dict(config.model)
-    model = build_model(settings.pop("name"), size.signature, **settings)
-    model.fit_windows([random_window(size.signature, size.cells, BATCH, 1)])
+    """The model of a config, for the signature of its data, fitted to a batch of them."""
+    data, settings = data_of(config), dict(config.model)
+    model = build_model(settings.pop("name"), data.signature(), **settings)
+    windows = data.windows("train")
+    model.fit_windows([windows.gather(range(min(BATCH, len(windows))))])
     return model
 
 
@@ -208,15 +210,13 @@ def trained_frames(config: RunSettings) -> int:
     >>> trained_frames(config) == 900 * config.training.epochs
     True
     """
-    size = size_of(config)
-    horizon = 1 if size.signature.steady else config.training.horizon
-    windows = windows_to_train(Resolved(config, problem_named(config.task)), size, horizon)
-    return config.training.epochs * windows * horizon
+    windows = training_windows(config, data_of(config))
+    return config.training.epochs * len(windows) * windows.config.horizon
 
 
 def validated_frames(config: RunSettings) -> int:
     """Frames that are predicted for all validations."""
-    problem, size = problem_named(config.task), size_of(config)
-    samples = round((config.data.split or NO_TEST).validation * size.samples)
-    ahead = 1 if problem.steady else min(problem.horizon, size.frames - size.signature.history)
+    data = data_of(config)
+    samples = round((config.data.split or NO_TEST).validation * data.trajectories.num_samples)
+    ahead = 1 if data.problem.steady else min(data.horizon, len(data.trajectories.times) - data.history)
     return math.ceil(config.training.epochs / config.training.validate_epochs) * samples * ahead

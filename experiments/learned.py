@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from experiments.forecasts import Forecasts
 from experiments.gallery import Plate
+from experiments.gate_spectra import GateSpectrum, axis_shares, used_spectra
 from spectrakan.errors import ShapeError
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.kan import KAN
@@ -20,8 +21,6 @@ from spectrakan.report.figures.curves import plain_grid
 from spectrakan.report.figures.sample import Values
 from spectrakan.theory.edge_views import LayerView, edge_views
 from spectrakan.theory.parts import token_inputs
-from spectrakan.theory.spectra import GateSpectrum, axis_shares, used_spectra
-from spectrakan.theory.symbolic import Suggestion
 
 SECTION = "What SpectraKAN has learned"
 MOST_EDGES = 16
@@ -68,14 +67,10 @@ def _times(value: torch.Tensor, weights: torch.Tensor) -> str:
     return f"{float(value) * weights[0, 0].numel():.3g}"
 
 
-def edge_functions(
-    view: LayerView,
-    edges: Sequence[tuple[int, int]] | None = None,
-    suggestions: Mapping[tuple[int, int], Suggestion] | None = None,
-) -> Figure:
+def edge_functions(view: LayerView, edges: Sequence[tuple[int, int]] | None = None) -> Figure:
     """Edge functions with their knots as ticks below and the density of the data as a shade.
 
-    `edges` are pairs (output, input); without them the widest are drawn. A suggested closed form is dashed.
+    `edges` are pairs (output, input); without them the widest are drawn.
     """
     chosen = widest_edges(view) if edges is None else list(edges)
     if not chosen:
@@ -83,9 +78,9 @@ def edge_functions(
     columns = min(COLUMNS, len(chosen))
     rows = math.ceil(len(chosen) / columns)
     with figure_style():
-        figure = blank_figure(2.2 * columns, 1.8 * rows, constrained=True)
+        figure = blank_figure(2.2 * columns, 1.8 * rows)
         for number, edge in enumerate(chosen, start=1):
-            _draw(figure.add_subplot(rows, columns, number), view, edge, (suggestions or {}).get(edge))
+            _draw(figure.add_subplot(rows, columns, number), view, edge)
         return figure
 
 
@@ -96,7 +91,7 @@ def widest_edges(view: LayerView, most: int = MOST_EDGES) -> list[tuple[int, int
     return [divmod(int(index), spread.shape[1]) for index in order]
 
 
-def _draw(axes: Axes, view: LayerView, edge: tuple[int, int], suggestion: Suggestion | None) -> None:
+def _draw(axes: Axes, view: LayerView, edge: tuple[int, int]) -> None:
     out, into = edge
     points, knots = view.points[into].numpy(), view.knots[into].numpy()
     sides, shares = (part[into].numpy() for part in view.density())
@@ -107,11 +102,8 @@ def _draw(axes: Axes, view: LayerView, edge: tuple[int, int], suggestion: Sugges
     axes.set_zorder(shade.get_zorder() + 1)
     axes.patch.set_visible(False)
     axes.plot(points, view.curves[out, into].numpy(), color="C0")
-    if suggestion is not None:
-        axes.plot(points, suggestion(points), color="C1", linestyle="--", linewidth=1)
     axes.plot(knots, np.zeros(len(knots)), "|k", transform=axes.get_xaxis_transform(), clip_on=False)
-    text = "" if suggestion is None else f"\n{suggestion.formula}  (R² {suggestion.r2:.3f})"
-    axes.set_title(f"{into} → {out}{text}")
+    axes.set_title(f"{into} → {out}")
 
 
 def gate_spectra_by_layer(spectra: Sequence[GateSpectrum]) -> Figure:
@@ -125,7 +117,7 @@ def gate_spectra_by_layer(spectra: Sequence[GateSpectrum]) -> Figure:
     columns = min(COLUMNS, len(shares))
     rows = math.ceil(len(shares) / columns)
     with figure_style():
-        figure = blank_figure(2.4 * columns, 2.0 * rows, constrained=True)
+        figure = blank_figure(2.4 * columns, 2.0 * rows)
         for number, ((branch, layer), parts) in enumerate(shares.items(), start=1):
             axes = figure.add_subplot(rows, columns, number)
             for spectrum in spectra:
@@ -152,7 +144,7 @@ def attention_maps(field: Values, weights: Values) -> Figure:
     relative = weights * field.size
     panels = {"field": (field, field), **{f"attention {i}": (head, relative) for i, head in enumerate(relative)}}
     with figure_style():
-        figure = blank_figure(2.6 * len(panels), 2.4, constrained=True)
+        figure = blank_figure(2.6 * len(panels), 2.4)
         for number, (title, (values, scale)) in enumerate(panels.items(), start=1):
             axes = figure.add_subplot(1, len(panels), number)
             axes.set_title(title)

@@ -117,7 +117,7 @@ def stability_curves(times: Sequence[float], errors: Curves, scored_until: float
     A cross marks the last finite value of a model that diverges.
     """
     with figure_style():
-        figure = blank_figure(6.6, 3.3, constrained=True)
+        figure = blank_figure(6.6, 3.3)
         axes = figure.add_subplot()
         axes.axvspan(float(times[0]), scored_until, color="0.93", linewidth=0, zorder=0)
         lines = draw_curves(axes, times, errors)
@@ -144,7 +144,7 @@ def energy_by_wavenumber(truth: npt.ArrayLike, predictions: Mapping[str, npt.Arr
         raise ShapeError(f"a spectrum needs one number for each of 3 shells or more, got {known.shape}")
     waves = [float(k) for k in range(1, len(known))]
     with figure_style():
-        figure = blank_figure(6.6, 4.3, constrained=True)
+        figure = blank_figure(6.6, 4.3)
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
         lines = {}
         for name, values in predictions.items():
@@ -178,7 +178,7 @@ def task_grid(tasks: Sequence[str], label: str, most_columns: int = 3) -> tuple[
     columns = min(len(tasks), most_columns)
     rows = -(-len(tasks) // columns)
     # Never narrower than its legend.
-    figure = blank_figure(max(5.4, WIDTH * columns), HEIGHT * rows + LEGEND, constrained=True)
+    figure = blank_figure(max(5.4, WIDTH * columns), HEIGHT * rows + LEGEND)
     plots = {}
     for number, task in enumerate(tasks, start=1):
         plots[task] = figure.add_subplot(rows, columns, number)

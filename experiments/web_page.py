@@ -8,9 +8,8 @@ from experiments.catalog import stages_of
 from experiments.gallery import as_picture, read_plates
 from experiments.record_figures import RECORD_FIGURES, TIME
 from experiments.scales import SCALES
-from spectrakan.report.page import Element, Listing, Paragraph, Picture, Section, page
+from spectrakan.report.page import Element, Listing, Paragraph, Picture, Section, page, text_elements
 from spectrakan.report.runs_page import origin_of
-from spectrakan.report.table import table_elements, text_elements
 
 LEAD = (
     "Every number on this page was made from the {count} records in `results/{scale}/` by "
@@ -96,7 +95,7 @@ def _section(archive: Archive, part: catalog.Section) -> Section:
     elements: list[Element] = text_elements("\n".join(part.sentences))
     elements += _drawn(archive, part.title)
     for table in part.tables:
-        elements += table_elements(table)
+        elements.append(table)
     elements += _origins(archive, part.title)
     return Section(part.title, elements, SHORT.get(part.title, ""))
 

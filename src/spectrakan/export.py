@@ -92,6 +92,10 @@ class _Physical(nn.Module):
     def __init__(self, model: Operator, grid: Grid | None) -> None:
         super().__init__()
         self.model, self.grid = model, grid
+        if grid is not None:
+            # The axes become constants of the program: numbers of a grid cannot be compared while it is traced.
+            axes = model.axes(self.inputs(1, grid.shape)["x"], grid)
+            model.__dict__["axes"] = lambda history, grid: axes
 
     def forward(self, x: Tensor, params: Tensor | None = None) -> Tensor:
         """`(batch, history, *space, in)` -> `(batch, *space, out)`."""

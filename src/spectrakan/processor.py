@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -39,36 +39,22 @@ def product_survives(program: str = PROGRAM) -> bool:
 
     Any other failure (torch is missing, no time left) is not this fault and counts as survived.
     """
+    command = [sys.executable, "-c", program]
     try:
-        ended = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, timeout=PROBE_SECONDS, check=False
-        )  # fmt: skip
+        return subprocess.run(command, capture_output=True, timeout=PROBE_SECONDS, check=False).returncode >= 0
     except (OSError, subprocess.SubprocessError):
         return True
-    return ended.returncode >= 0
 
 
-def cap_instructions(
-    environment: MutableMapping[str, str] = os.environ,
-    announced: Callable[[], bool] = announces_amx,
-    survives: Callable[[], bool] | None = None,
-) -> bool:
-    """Set the cap if this machine needs it; True if the cap is in force. Call it before torch is loaded."""
-    if CAP_NAME in environment:
-        return True
-    if not announced() or (survives or _remembered)():
-        return False
-    environment[CAP_NAME] = CAP_VALUE
-    return True
+def needs_cap() -> bool:
+    """Whether a bfloat16 product on this CPU would end this process, as it was started."""
+    return CAP_NAME not in os.environ and announces_amx() and not _remembered()
 
 
-def bfloat16_works(
-    environment: MutableMapping[str, str] = os.environ,
-    announced: Callable[[], bool] = announces_amx,
-    survives: Callable[[], bool] | None = None,
-) -> bool:
-    """Whether a bfloat16 product on this CPU is safe in this process, as it was started."""
-    return CAP_NAME in environment or not announced() or (survives or _remembered)()
+def cap_instructions() -> None:
+    """Set the cap if this machine needs it. Call it before torch is loaded."""
+    if needs_cap():
+        os.environ[CAP_NAME] = CAP_VALUE
 
 
 @cache
@@ -79,11 +65,9 @@ def _remembered() -> bool:
         return place.read_text() == "survives"
     except OSError:
         found = product_survives()
-    try:
+    with suppress(OSError):  # a home that cannot be written to: the next process probes again
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("survives" if found else "dies")
-    except OSError:
-        pass  # a home that cannot be written to: the next process probes again
     return found
 
 

@@ -43,7 +43,14 @@ def built(dims: int, **choices) -> torch.nn.Module:
 CHOICES = [
     {},
     {"variant": "paper"},
-    {"basis": "cosine", "coarse_num_layers": 2, "num_modes": 6, "coarse_num_modes": 4, "noise_level": 0.1},
+    {
+        "basis": "cosine",
+        "coarse_num_layers": 2,
+        "coarse_mixing": "axial",
+        "num_modes": 6,
+        "coarse_num_modes": 4,
+        "noise_level": 0.1,
+    },
     {"basis": "extended", "pool": "center+mean+std", "multiplicative_readout": True, "history_decay": 0.5},
     {"block": "skip", "coarse_num_layers": 4, "coarse_mixing": "axial"},
 ]

@@ -8,12 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from small_models import SMALL
 
 import spectrakan as sk
+from spectrakan.models.lno import PoleResidue
 from spectrakan.nn.axis import axes_of
-from spectrakan.nn.differential import DifferentialKernel
-from spectrakan.nn.local_integral import LocalIntegral
-from spectrakan.nn.pole_residue import PoleResidue
+from spectrakan.nn.local_kernels import DifferentialKernel, LocalIntegral
 
 
 def centres(cells: int) -> torch.Tensor:
@@ -146,7 +146,7 @@ def smooth_input(cells: tuple[int, ...]) -> torch.Tensor:
 
 
 CHOICES = {
-    "fno": [{"padding": 0}, {"padding": 2, "padding_at": 16}],
+    "fno": [{"padding": 0}],
     "ffno": [{"num_layers": 4, "gain": 1.0}],
     "lno": [{}, {"num_layers": 2, "norm": True}],
     "local_fno": [{}],
@@ -164,7 +164,7 @@ def test_operators_converge_under_refinement(name, choices, dims, boundary):
     facts = sk.OperatorSignature(
         space_dims=dims, history=1, in_channels=2, out_channels=1, boundary=(boundary,) * dims, steady=True
     )
-    model = sk.build_model(name, facts, variant="small", **choices).double()
+    model = sk.build_model(name, facts, **{**SMALL[name], **choices}).double()
     sizes = (32, 64, 128, 256, 512) if dims == 1 else (32, 64, 128)
     outputs = []
     for cells in sizes:
@@ -183,7 +183,7 @@ def test_published_padding_moves_the_operator_by_the_padded_share():
     """Two cells at any size: the change between grids is of the order of the cell width, not less."""
     torch.manual_seed(0)
     facts = sk.OperatorSignature(space_dims=1, history=1, in_channels=2, out_channels=1, steady=True)
-    model = sk.build_model("fno", facts, variant="small").double()
+    model = sk.build_model("fno", facts, **SMALL["fno"]).double()
     with torch.no_grad():
         outputs = [model(smooth_input((n,))).unflatten(1, (32, -1)).mean(2) for n in (32, 64, 128, 256, 512)]
     changes = [float((fine - coarse).abs().max()) for coarse, fine in pairwise(outputs)]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from small_models import SMALL
 from torch import Tensor
 
 import spectrakan as sk
@@ -28,16 +29,12 @@ MINUTE = 60.0
 """CPU seconds in which everything must be done, the answers to the held-out samples too."""
 PEAK_RATE, WARM_UP = 2e-3, 0.05
 """Highest learning rate, and the share of the budget after which it is reached."""
-ON_GRIDS = {"projection": "convolution", "positions": "distances"}
-"""Transolver as published for Darcy flow, where cells see their neighbours; at the size of `small`."""
 CASES = {
-    **{name: (name, {}) for name in ("unet", "fno", "ffno", "lno", "transolver", "local_fno", "cvit")},
-    **{name: (name, {}) for name in ("deepokan", "deeponet")},
-    "transolver-on-grids": ("transolver", ON_GRIDS),
+    **{name: (name, {}) for name in SMALL},
 }
-SHARE = {(case, "darcy2d"): 0.8 for case in ("lno", "deeponet", "deepokan", "transolver-on-grids")}
-"""Where less is asked than half of the floor: systems at rest on one side do not fit an elliptic equation, branch and
-trunk have one basis for all media, and steps with convolutions take about twice as long, so there are fewer."""
+SHARE = {(case, "darcy2d"): 0.8 for case in ("lno", "deepokan")}
+"""Where less is asked than half of the floor: systems at rest on one side do not fit an elliptic equation, and branch
+and trunk have one basis for all media."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def small_sets():
 
 def built(name: str, data: SmallSet, **choices) -> torch.nn.Module:
     torch.manual_seed(0)
-    model = sk.build_model(name, data.signature, variant="small", **choices)
+    model = sk.build_model(name, data.signature, **SMALL[name], **choices)
     model.input_units.set(mean=data.train.inputs.mean().view(1), scale=data.train.inputs.std().view(1))
     if not data.signature.evolves:
         model.output_units.set(mean=data.train.targets.mean().view(1), scale=data.train.targets.std().view(1))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_models import SMALL
 
 import spectrakan as sk
-from spectrakan.models.catalog import MODELS, VARIANTS
+from spectrakan.models.catalog import MODELS
 
 FLOORS = ("persistence", "climatology", "ridge")
 # Sizes that no other test of a process uses, so that transforms are made here and in inference mode.
@@ -19,8 +20,7 @@ def test_gradients_flow_after_inference_on_a_new_grid(name, dims):
     facts = sk.OperatorSignature(
         space_dims=dims, history=1, in_channels=2, out_channels=2, boundary=("wall", "periodic")[:dims]
     )
-    variant = "small" if "small" in VARIANTS.get(name, {}) else "default"
-    model = sk.build_model(name, facts, variant=variant)
+    model = sk.build_model(name, facts, **SMALL.get(name, {}))
     x = torch.randn(2, 1, *SIZES[dims], 2)
     with torch.inference_mode():
         model.eval()(x)

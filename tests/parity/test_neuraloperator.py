@@ -49,7 +49,7 @@ class EverySecondTime:
 @pytest.mark.parametrize("size", [(16,), (17,), (16, 12), (12, 15), (10, 12, 11)], ids=str)
 def test_the_spectral_layer_is_neuraloperator_s(size):
     torch.manual_seed(0)
-    ours = FourierLayer(WIDTH, MODES, len(size))
+    ours = FourierLayer(WIDTH, MODES, ["fourier"] * len(size))
     theirs = SpectralConv(WIDTH, WIDTH, modes_of(len(size)))
     with torch.no_grad():
         ours.pointwise.weight.zero_()

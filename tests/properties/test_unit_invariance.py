@@ -11,6 +11,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from small_models import SMALL
 
 from spectrakan.fields import Trajectories
 from spectrakan.models.catalog import MODELS
@@ -18,12 +19,10 @@ from spectrakan.training import train
 from spectrakan.training.loss import LossName
 
 SCALES = (2.0**-100, 2.0**100)
-SMALL = {
-    "cvit": ["model.variant=small"],
-    "transolver": ["model.variant=small"],
+CHANGES = {
+    **{name: [f"model.{key}={value}" for key, value in SMALL[name].items()] for name in ("cvit", "transolver")},
     "unet": ["model.width=4", "model.num_levels=1"],
     "deepokan": ["model.num_centres=4"],
-    "deeponet": ["model.variant=small"],
     "ridge": [],
     "persistence": [],
     "climatology": [],
@@ -62,7 +61,7 @@ def assert_invariant(changes: list[str], steady: bool = False) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_trains_and_scores_the_same_in_any_unit(name: str):
-    small = SMALL.get(name, ["model.width=4", "model.num_modes=3"])
+    small = CHANGES.get(name, ["model.width=4", "model.num_modes=3"])
     assert_invariant([f"model.name={name}", *small, *TRAINING])
 
 

@@ -14,9 +14,10 @@ from scipy.optimize import linprog
 from spectrakan.nn.axis import uniform_axis
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.theory.attack import AttackSettings, attack, euclid
-from spectrakan.theory.attention_bounds import WeightBox, attention_bound
-from spectrakan.theory.signal import Signal, Stage
-from spectrakan.theory.tangent import Tangent
+from spectrakan.theory.program import Program
+from spectrakan.theory.reach import Reach
+from spectrakan.theory.rules import Motion, WeightBox
+from spectrakan.theory.sample_bounds import _euclidean_rate
 from spectrakan.theory.theorem import Constants
 
 
@@ -27,10 +28,18 @@ def two_cells(query: float, features: tuple[float, float], radius: float) -> flo
     gml.query.bias.zero_()
     gml.key.fill_(1.0)
     gml.value.fill_(1.0)
-    stage = Stage(radius)
-    token = Signal(torch.tensor([query]).double(), Tangent.exact(torch.zeros(1, 2).double(), (1,)), stage)
-    cells = Signal(torch.tensor([features]).double(), Tangent.exact(torch.eye(2).double(), (1, 2)), stage)
-    return float(attention_bound(gml, token, cells, [uniform_axis(2, False)])[1])
+    token = torch.tensor([[query]]).double()
+
+    def modulation(cells: torch.Tensor) -> torch.Tensor:
+        return gml(token.expand(len(cells), -1), cells[None], [uniform_axis(2, False)])
+
+    return rate(modulation, torch.tensor([features]).double(), radius)
+
+
+def rate(function, centre: torch.Tensor, radius: float) -> float:
+    """The bound of a vector's rate in the ball around `centre` `(1, inputs)`."""
+    reach = Reach(Program(lambda inputs: {"out": function(inputs)}, centre, []), [radius])
+    return _euclidean_rate(reach.target("out", keep=True), 0, radius)
 
 
 def slope(query: float, features: tuple[float, float]) -> float:
@@ -67,7 +76,7 @@ def random_box(cells: int, seed: int, sharpness: float) -> tuple[torch.Tensor, t
     source = torch.Generator().manual_seed(seed)
     logits = sharpness * torch.randn(cells, generator=source).double()
     moved = torch.rand(cells, generator=source).double() ** 3
-    return logits, moved, WeightBox.around(logits, moved, logits.softmax(0))
+    return logits, moved, WeightBox.around(Motion(logits[None, None], moved[None, None], moved[None, None]))
 
 
 @settings(max_examples=40, deadline=None)
@@ -80,10 +89,14 @@ def test_softmax_never_leaves_its_box_and_reaches_the_ends(cells, seed, sharpnes
     weights = (logits + moved * torch.cat([ways, ways.sign()]) + common).softmax(1)
     assert bool((weights <= box.high * (1 + 1e-12)).all())
     assert bool((weights >= box.low * (1 - 1e-12)).all())
-    assert bool(((weights - box.centre).abs() <= box.change * (1 + 1e-9) + 1e-15).all())
+    start = logits.softmax(0)
+    assert bool(((weights - start).abs() <= box.change * (1 + 1e-9) + 1e-15).all())
+    moves = moved * torch.cat([ways, ways.sign()])
+    linear = start * (moves - (moves * start).sum(1, keepdim=True))
+    assert bool(((weights - start - linear).abs() <= box.beyond * (1 + 1e-9) + 1e-15).all())
     alone = 2 * torch.eye(cells).double() - 1
-    assert torch.allclose((logits + moved * alone).softmax(1).diagonal(), box.high, rtol=1e-9)
-    assert torch.allclose((logits - moved * alone).softmax(1).diagonal(), box.low, rtol=1e-9)
+    assert torch.allclose((logits + moved * alone).softmax(1).diagonal(), box.high[0, 0], rtol=1e-9)
+    assert torch.allclose((logits - moved * alone).softmax(1).diagonal(), box.low[0, 0], rtol=1e-9)
 
 
 @settings(max_examples=25, deadline=None)
@@ -91,9 +104,9 @@ def test_softmax_never_leaves_its_box_and_reaches_the_ends(cells, seed, sharpnes
 def test_the_greedy_mean_is_the_optimum_of_the_linear_programme(cells, seed, sharpness):
     _, _, box = random_box(cells, seed, sharpness)
     rates = torch.rand(cells, generator=torch.Generator().manual_seed(seed)).double()
-    ends = list(zip(box.low.tolist(), box.high.tolist(), strict=True))
+    ends = list(zip(box.low.flatten().tolist(), box.high.flatten().tolist(), strict=True))
     best = linprog(-rates.numpy(), A_eq=np.ones((1, cells)), b_eq=[1.0], bounds=ends)
-    assert float(box.mean(rates)) == pytest.approx(-best.fun, rel=1e-6)
+    assert float(box.mean(rates[None, None, :, None])) == pytest.approx(-best.fun, rel=1e-6)
 
 
 @settings(max_examples=20, deadline=None)
@@ -106,18 +119,13 @@ def test_no_attack_on_random_attention_beats_the_bound(seed, sharpness, radius):
         gml = GlobalModulation(3, 2, 4, value_width=2).double().requires_grad_(False)
     gml.query.weight.mul_(sharpness)
     features, token = torch.randn(3, 6, generator=source).double(), torch.randn(2, generator=source).double()
-    axes, whole = [uniform_axis(6, False)], torch.eye(20).double()
-    stages = [Stage(radius / 2)]
-    stages.append(Stage(radius, stages[0]))
-    for stage in stages:
-        signal = Signal(features, Tangent.exact(whole[:18], (3, 6)), stage)
-        query = Signal(token, Tangent.exact(whole[18:], (2,)), stage)
-        bound = float(attention_bound(gml, query, signal, axes)[1])
+    axes = [uniform_axis(6, False)]
 
     def modulation(rows: torch.Tensor) -> torch.Tensor:
         return gml(rows[:, 18:], rows[:, :18].unflatten(1, (3, 6)).movedim(0, 1).contiguous(), axes)
 
     centre = torch.cat([features.flatten(), token])[None]
+    bound = rate(modulation, centre, radius)
     found = attack(modulation, centre, radius, euclid, AttackSettings(starts=16, steps=8, pairs=256, seed=seed))
     assert found.slope <= bound
     jacobian = torch.autograd.functional.jacobian(lambda row: modulation(row[None])[0], centre[0])

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 import torch
 
+from benchmarks.attention_quadrature import attention_quadrature
 from spectrakan.data.generate import generate
 from spectrakan.theory.control import cap_slopes, certified_bound
 from spectrakan.theory.parts import token_inputs, token_kan
-from spectrakan.theory.quadrature import attention_quadrature
 from spectrakan.training import train
 
 SETTINGS = [

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrakan.theory.tangent import sup_to_two, top_eigenvalue
+from spectrakan.theory.norms import sup_to_two, top_eigenvalue
 
 
 @settings(max_examples=25, deadline=None)

@@ -17,10 +17,10 @@ from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.attack import AttackSettings, attack, euclid
 from spectrakan.theory.certify import CertifySettings
 from spectrakan.theory.kan_bounds import exact_bounds
+from spectrakan.theory.norms import spectral_norm, sup_to_two, top_eigenvalue
 from spectrakan.theory.slopes import edge_pieces, enclose, slope_range
-from spectrakan.theory.tangent import Tangent, Variation, spectral_norm, sup_to_two, top_eigenvalue
 
-QUICK = CertifySettings(stages=2, attack=AttackSettings(starts=4, steps=5, pairs=16))
+QUICK = CertifySettings(attack=AttackSettings(starts=4, steps=5, pairs=16))
 VARIANTS = [{}, {"use_gml": False}, {"pool": "center+mean+std", "activation": "relu"}, {"token": "mlp"}]
 
 
@@ -83,6 +83,17 @@ def test_hostile_weights_are_answered_by_no_finite_bound(seed, decades):
         assert json.loads(found.to_json())["entries"][unbounded.pop()]["value"] is None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 300, 10))
+def test_three_hundred_hostile_models_never_beat_a_certified_number(first):
+    for seed in range(first, first + 10):
+        model, source = hostile(seed, (0.5, 1.0, 3.0)[seed % 3]), torch.Generator().manual_seed(seed)
+        radius = 10.0 ** -(1 + seed % 8)
+        found = sk.certify(model, torch.randn(1, 2, 8, 1, generator=source), radius=radius, config=QUICK)
+        assert found.beaten == ()
+        assert not any(math.isnan(entry.value) for entry in found.entries.values())
+
+
 def test_weights_beyond_float64_have_no_finite_bound():
     model = small_model(0)
     with torch.no_grad():
@@ -95,16 +106,7 @@ def test_weights_beyond_float64_have_no_finite_bound():
     assert "modulation" in found.notes[-1]
 
 
-def test_an_empty_and_an_infinite_ellipsoid_add_up_without_zero_times_infinity():
-    shape, one = (2,), torch.ones(2).double()
-    nothing = Tangent(torch.zeros(2, 1).double(), torch.zeros(2, 2).double(), 0 * one, shape)
-    infinite = Tangent(torch.zeros(2, 1).double(), torch.diag(torch.inf * one), torch.inf * one, shape)
-    finite = Tangent(torch.zeros(2, 1).double(), torch.eye(2).double(), one, shape)
-    assert torch.allclose((nothing + finite).spread, finite.spread, rtol=1e-9)
-    assert math.isinf((nothing + infinite).bound())
-    assert math.isinf((finite + infinite).bound())
-    undefined = Variation(torch.nan * one, torch.nan * one)
-    assert math.isinf(finite.widened(undefined).bound())
+def test_norms_of_what_is_not_finite_are_infinite():
     for matrix in (torch.full((3, 3), torch.nan), torch.full((3, 3), torch.inf), torch.full((200, 200), torch.nan)):
         for norm in (top_eigenvalue, sup_to_two, spectral_norm):
             assert math.isinf(norm(matrix.double()))
@@ -130,7 +132,7 @@ def test_undefined_intervals_leave_slopes_and_values_unknown():
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_bounds_of_two_hundred_float32_layers_cover_both_readings_of_their_knots(order):
-    """Of a spline of order 1 the constant is a difference quotient, here in rational numbers; others are searched."""
+    """Of a spline of order 1 the constant is a difference quotient, here in rational numbers; others are enclosed."""
     for seed in range(200 if order == 1 else 20):
         source = torch.Generator().manual_seed(seed)
         layer = KANLayer(3, 4, spline_order=order)
@@ -141,7 +143,7 @@ def test_the_bounds_of_two_hundred_float32_layers_cover_both_readings_of_their_k
                 layer.base_weight.zero_()
         exact, found = copy.deepcopy(layer).double(), exact_bounds(layer)
         if order > 1:
-            assert bool((found >= exact_bounds(exact, tolerance=1e-12) * (1 - 2e-12)).all())
+            assert bool((found >= exact_bounds(exact, cells=1 << 15) * (1 - 1e-9)).all())
             continue
         for knots in (exact.knots().tolist(), layer.knots().tolist()):
             for j, i in torch.cartesian_prod(torch.arange(4), torch.arange(3)).tolist():

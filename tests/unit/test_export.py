@@ -80,7 +80,7 @@ assert not list(Path().iterdir()), list(Path().iterdir())
 MATRIX = (
     MAKE
     + """
-sizes = {"spectrakan": {"width": 8}, "fno": {"variant": "small"}, "ffno": {"variant": "small"}}
+sizes = {"spectrakan": {"width": 8}, "fno": {"width": 8, "num_modes": 6}, "ffno": {"width": 8, "num_layers": 3}}
 for name, settings in sizes.items():
     for dims in (1, 2):
         for kind, ending in (("torch-export", ".pt2"), ("onnx", ".onnx"), ("aotinductor", ".pt2")):

@@ -8,15 +8,9 @@ import sys
 
 import pytest
 
+from spectrakan import processor
 from spectrakan.errors import ConfigError
-from spectrakan.processor import (
-    CAP_NAME,
-    CAP_VALUE,
-    announces_amx,
-    bfloat16_works,
-    cap_instructions,
-    product_survives,
-)
+from spectrakan.processor import CAP_NAME, CAP_VALUE, announces_amx, cap_instructions, needs_cap, product_survives
 from spectrakan.training.runtime import require_bfloat16
 
 DYING = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
@@ -31,24 +25,39 @@ def test_a_child_that_ends_by_itself_survived(program):
     assert product_survives(program)
 
 
-def test_the_cap_is_set_where_the_probe_dies():
-    environment: dict[str, str] = {}
-    assert cap_instructions(environment, lambda: True, lambda: product_survives(DYING))
-    assert environment == {CAP_NAME: CAP_VALUE}
-    assert bfloat16_works(environment, lambda: True, lambda: product_survives(DYING))
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine that announces AMX or not, whose probe survives or dies; no cap is set."""
+
+    def imitate(announced: bool, survives: bool) -> None:
+        monkeypatch.setattr(processor, "announces_amx", lambda: announced)
+        monkeypatch.setattr(processor, "_remembered", lambda: survives)
+        monkeypatch.delenv(CAP_NAME, raising=False)
+
+    monkeypatch.setenv(CAP_NAME, "")
+    return imitate
 
 
-def test_no_cap_where_the_probe_survives_or_amx_is_not_announced():
+def test_the_cap_is_set_where_the_probe_dies(machine):
+    machine(announced=True, survives=False)
+    assert needs_cap()
+    cap_instructions()
+    assert os.environ[CAP_NAME] == CAP_VALUE
+    assert not needs_cap()
+
+
+def test_no_cap_where_the_probe_survives_or_amx_is_not_announced(machine):
     for announced, survives in ((True, True), (False, False)):
-        environment: dict[str, str] = {}
-        assert not cap_instructions(environment, lambda said=announced: said, lambda lives=survives: lives)
-        assert environment == {}
+        machine(announced=announced, survives=survives)
+        cap_instructions()
+        assert CAP_NAME not in os.environ
 
 
-def test_a_cap_that_the_user_set_stays():
-    environment = {CAP_NAME: "AVX2"}
-    assert cap_instructions(environment, lambda: True, lambda: False)
-    assert environment == {CAP_NAME: "AVX2"}
+def test_a_cap_that_the_user_set_stays(machine, monkeypatch):
+    machine(announced=True, survives=False)
+    monkeypatch.setenv(CAP_NAME, "AVX2")
+    cap_instructions()
+    assert os.environ[CAP_NAME] == "AVX2"
 
 
 def test_amx_is_read_from_the_flags(tmp_path):
@@ -60,12 +69,10 @@ def test_amx_is_read_from_the_flags(tmp_path):
     assert not announces_amx(tmp_path / "missing")
 
 
-def test_the_library_refuses_bfloat16_with_the_remedy_where_the_probe_dies():
-    def works() -> bool:
-        return bfloat16_works({}, lambda: True, lambda: product_survives(DYING))
-
+def test_the_library_refuses_bfloat16_with_the_remedy_where_the_probe_dies(machine):
+    machine(announced=True, survives=False)
     with pytest.raises(ConfigError, match=f"{CAP_NAME}={CAP_VALUE} before Python starts"):
-        require_bfloat16(works)
+        require_bfloat16()
 
 
 def test_the_command_line_caps_before_torch_is_loaded(tmp_path):
@@ -73,7 +80,7 @@ def test_the_command_line_caps_before_torch_is_loaded(tmp_path):
     program = (
         f"DYING = {DYING!r}\n"
         "import os, sys, spectrakan.processor as p\n"
-        "p.cap_instructions.__defaults__ = (os.environ, lambda: True, lambda: p.product_survives(DYING))\n"
+        "p.announces_amx, p._remembered = lambda: True, lambda: p.product_survives(DYING)\n"
         "assert 'torch' not in sys.modules\n"
         "from spectrakan.cli import main\n"
         "sys.argv = ['spectrakan', '--help']\n"

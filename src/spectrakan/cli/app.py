@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from spectrakan.errors import RunError, SpectraKANError
+from spectrakan.errors import ConfigError, RunError, SpectraKANError, nearest
 
 COMMANDS: dict[str, str] = {
     "tasks": "List the problems that are known by name, or show one and its parameters.",
-    "models": "List all models: size, dimensions, other resolutions, cost against FNO.",
+    "models": "List all models: size, dimensions, other resolutions.",
     "generate": "Make samples of a problem with its solver and write them to a file.",
     "download": "Download a PDEBench file.",
     "check": "Read a data file and report whether it is fit to learn from.",
@@ -47,7 +47,9 @@ class LazyCommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command of that name."""
-        return command_named(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            raise ConfigError(f"unknown command '{cmd_name}'{nearest(cmd_name, COMMANDS)}")
+        return command_named(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands from the table, importing none."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectrakan.cli.models import aligned, count_parameters, reference_signatures
+from spectrakan.cli.models import count_parameters, reference_signatures
 from spectrakan.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def bench(
     spectrakan bench darcy2d --model fno --model spectrakan      over FNO's time
     spectrakan bench cns1d --resolution 1024 --batch-size 16
     """
+    from spectrakan.cli.terminal import print_table
     from spectrakan.evaluation.cost import interleaved
     from spectrakan.models import build_model
     from spectrakan.training.display import progress_bar
@@ -55,13 +56,15 @@ def bench(
     operators = {name: build_model(name, signature, **size_of(name, len(own))).to(where) for name in names}
     shape = (signature.history, *space, signature.in_channels)
     with progress_bar("training steps, then inference") as advance:
-        steps = interleaved({name: _step(each, batch_size, shape) for name, each in operators.items()}, rounds)
+        steps = interleaved(
+            {n: _timed(each, (batch_size, *shape), trains=True) for n, each in operators.items()}, rounds
+        )
         advance(1, 2)
-        single = interleaved({name: _inference(each, shape) for name, each in operators.items()}, rounds)
+        single = interleaved({n: _timed(each, (1, *shape), trains=False) for n, each in operators.items()}, rounds)
         advance(2, 2)
     first = names[0]
     # Medians, and medians of the ratios round by round.
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "model": name,
             "parameters": count_parameters(operators[name]),
@@ -78,37 +81,24 @@ def bench(
     print(f"{task}, {' x '.join(map(str, space))} cells, {where}, medians of {rounds} rounds in turns:")
     over = f"over {first}"
     head = ["model", "parameters", f"step of {batch_size}, ms", over, "inference, ms", over]
-    texts = ("{}", "{:,}", "{:.1f}", "{:.2f}", "{:.1f}", "{:.2f}")
-    rows = [[text.format(value) for text, value in zip(texts, each.values(), strict=True)] for each in found]
-    print(aligned([head, *rows]))
+    print_table(head, [list(each.values()) for each in found])
 
 
-def _step(operator: Operator, batch: int, shape: tuple[int, ...]) -> Callable[[], object]:
-    """Forward, backward and the trainer's optimizer on random numbers; forward alone without weights."""
+def _timed(operator: Operator, shape: tuple[int, ...], *, trains: bool) -> Callable[[], object]:
+    """Forward on random numbers; where it trains and has weights, backward and the trainer's optimizer too."""
     import torch
 
-    weights = [parameter for parameter in operator.parameters() if parameter.requires_grad]
+    weights = [parameter for parameter in operator.parameters() if trains and parameter.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=1e-6, fused=True) if weights else None
-    fields = torch.randn(batch, *shape, device=operator.residual_scale.device)
+    fields = torch.randn(*shape, device=operator.residual_scale.device)
 
     def run() -> float:
-        loss: Tensor = operator(fields).square().mean()
+        with torch.set_grad_enabled(trains):
+            loss: Tensor = operator(fields).square().mean()
         if optimizer is not None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         return loss.item()  # waits for a GPU
-
-    return run
-
-
-def _inference(operator: Operator, shape: tuple[int, ...]) -> Callable[[], object]:
-    import torch
-
-    field = torch.randn(1, *shape, device=operator.residual_scale.device)
-
-    def run() -> float:
-        with torch.inference_mode():
-            return float(operator(field).sum())
 
     return run

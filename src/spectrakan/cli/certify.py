@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +31,7 @@ def certify(
 
     Bounds token, modulation and prediction, and tries to break the bounds.
 
-    Writes certificate.json and certificate.html into the run's folder; fails if an attack beats a bound.
+    Writes certificate.json into the run's folder; fails if an attack beats a bound.
 
     \b
     spectrakan certify runs/cns1d-spectrakan-0                       around two test inputs
@@ -38,7 +39,6 @@ def certify(
     spectrakan certify runs/cns1d-spectrakan-0 --radius 0.01 --samples 8
     """
     from spectrakan.models import from_pretrained
-    from spectrakan.report.certificate import certificate_page
     from spectrakan.runs import RunFolder
     from spectrakan.storage import write_text_atomically
     from spectrakan.theory import CertifySettings
@@ -56,8 +56,11 @@ def certify(
     if control.cap is not None:
         found = found.capped(control.cap, control.measure)
     write_text_atomically(folder.path / "certificate.json", found.to_json() + "\n")
-    write_text_atomically(folder.path / "certificate.html", certificate_page(folder.path.name, found))
-    print(found.to_json() if as_json else _table(found, folder.path))
+    if as_json:
+        print(found.to_json())
+    else:
+        print_certificate(found)
+        print(f"written to {folder.path / 'certificate.json'}")
     if found.beaten:
         raise RunError(
             f"refuted: {', '.join(found.beaten)}; expected every bound to lie above what attacks reach; "
@@ -83,12 +86,18 @@ def _windows(resolved: Resolved, model: Operator, data: Path | None, resolution:
     return prepared.windows("test", starts="first")
 
 
-def _table(found: Certificate, folder: Path) -> str:
-    from spectrakan.report.certificate import certificate_rows
+def print_certificate(found: Certificate) -> None:
+    """Each entry: its bound, the worst that attacks reached, their ratio and whether the bound is proved."""
+    from spectrakan.cli.terminal import print_table
 
     cells = " x ".join(map(str, found.resolution))
-    head, *rows = certificate_rows(found)
-    lines = [f"{found.num_inputs} inputs of {cells} cells, sup-norm balls of radius {found.radius:g} (normalised)"]
-    lines += [f"{row[0]:24} {row[1]:>10} {row[2]:>10} {row[3]:>8}  {row[4]}" for row in [head, *rows]]
-    lines += list(found.notes)
-    return "\n".join([*lines, f"{folder / 'certificate.html'} and certificate.json written"])
+    print(f"{found.num_inputs} inputs of {cells} cells, sup-norm balls of radius {found.radius:g} (normalised)")
+    rows: list[list[str | float | None]] = []
+    for name, entry in found.entries.items():
+        bound = f"{entry.value:.4g}" if math.isfinite(entry.value) else "no finite bound"
+        if name == "modulation_paper" and found.log_modulation_paper is not None and math.isinf(entry.value):
+            bound = f"exp({found.log_modulation_paper:.1f})"
+        rows.append([name, bound, entry.attacked, entry.ratio, entry.status])
+    print_table(["quantity", "bound", "attacked", "ratio", "status"], rows)
+    for note in (*found.notes, f"{found.sentence}."):
+        print(note)

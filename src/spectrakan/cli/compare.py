@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,12 +48,11 @@ def compare(
 
 def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     """A table of records: one row a run, one column a metric."""
-    from rich.console import Console
-
+    from spectrakan.cli.terminal import console
     from spectrakan.report import scores_table, to_rich
 
     table = scores_table("scores", records)
-    Console(highlight=False, width=None if sys.stdout.isatty() else 240).print(to_rich(table))
+    console().print(to_rich(table))
     for note in table.notes:
         print(note)
 

@@ -35,9 +35,11 @@ def download(
         for entry in library.PDEBENCH.values():
             print(f"{entry.name:52} {entry.gigabytes:5.1f} GB  {entry.task}")
         return
-    server = library.Server(address=address or library.SERVER)
     with progress_bar(f"{name}, MB") as show:
         path = library.download(
-            name, folder, progress=lambda done, total: show(done // 10**6, total // 10**6), server=server
+            name,
+            folder,
+            progress=lambda done, total: show(done // 10**6, total // 10**6),
+            address=address or library.SERVER,
         )
     print(f"{path}: complete, MD5 as published")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
+from spectrakan.cli.terminal import print_table
 from spectrakan.metrics.spectral import BANDS
 
 ROWS = 8
@@ -17,87 +14,66 @@ ROWS = 8
 
 def print_evaluation(found: dict[str, Any]) -> None:
     """Scores first, then each question that was asked."""
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    _print_scores(console, found)
+    _print_scores(found)
     for name, show in SHOWN.items():
         if name in found:
-            console.print()
-            show(console, found[name])
+            print()
+            show(found[name])
 
 
-def _print_scores(console: Console, scores: dict[str, Any]) -> None:
+def _print_scores(scores: dict[str, Any]) -> None:
     cells = _cells(scores["resolution"])
-    console.print(
-        f"{scores['model']} on {scores['num_samples']} samples, {cells} cells, {scores['horizon']} frames ahead"
-    )
+    print(f"{scores['model']} on {scores['num_samples']} samples, {cells} cells, {scores['horizon']} frames ahead")
     fields = scores["metrics_per_field"]
     rows = ([name, value, *(each.get(name) for each in fields.values())] for name, value in scores["metrics"].items())
-    _print_table(console, ["metric", "all", *fields], rows)
+    print_table(["metric", "all", *fields], rows)
 
 
-def _print_resolutions(console: Console, found: dict[str, Any]) -> None:
-    console.print(f"Trained at {found['trained_at']}, on the same samples at each resolution:")
+def _print_resolutions(found: dict[str, Any]) -> None:
+    print(f"Trained at {found['trained_at']}, on the same samples at each resolution:")
     rows = []
     for entry in found["resolutions"]:
         error, *others = (entry["metrics"][name] for name in ("relative_l2", "rmse", "max_error", "frmse_high"))
         rows.append([_cells(entry["resolution"]), error, entry.get("ratio"), *others, entry["data"]])
     head = ["cells", "relative_l2", "over trained", "rmse", "max_error", "frmse_high", "data"]
-    _print_table(console, head, rows)
+    print_table(head, rows)
 
 
-def _print_profile(console: Console, found: dict[str, Any]) -> None:
+def _print_profile(found: dict[str, Any]) -> None:
     times, curves, spectra, drift = found["times"], found["relative_l2"], found["spectra"], found["drift"]
-    console.print("Relative L2 error against time:")
+    print("Relative L2 error against time:")
     rows = [[f"{times[frame]:g}", *(curve[frame] for curve in curves.values())] for frame in _spread(len(times))]
-    _print_table(console, ["time", *curves], rows)
+    print_table(["time", *curves], rows)
     for entry in found["thresholds"] or []:
         median, never = entry["median_time"], entry["never"]
         when = "never for half of the samples" if median is None else f"after a time of {median:.4g} (median)"
-        console.print(f"an error of {entry['relative_l2']:g} is passed {when}; {never} samples never pass it")
-    console.print(f"Energy by band of wavenumbers at time {spectra['times'][-1]:g}, predicted over true:")
+        print(f"an error of {entry['relative_l2']:g} is passed {when}; {never} samples never pass it")
+    print(f"Energy by band of wavenumbers at time {spectra['times'][-1]:g}, predicted over true:")
     rows = [
         [field, *(_ratio(spectra["prediction"][field][-1][band], truth[-1][band]) for band in BANDS.values())]
         for field, truth in spectra["truth"].items()
     ]
-    _print_table(console, ["field", *(name.removeprefix("frmse_") for name in BANDS)], rows)
+    print_table(["field", *(name.removeprefix("frmse_") for name in BANDS)], rows)
     if drift:
-        console.print("Drift of the domain's mean until the last frame (rms over samples):")
+        print("Drift of the domain's mean until the last frame (rms over samples):")
         rows = [
             [name, drift["start"][name], drift["truth"][name][-1], drift["prediction"][name][-1]]
             for name in drift["quantities"]
         ]
-        _print_table(console, ["quantity", "at the start", "in truth", "in prediction"], rows)
+        print_table(["quantity", "at the start", "in truth", "in prediction"], rows)
 
 
-def _print_cost(console: Console, found: dict[str, Any]) -> None:
-    own = found.get("rollout", found)
-    console.print(
+def _print_cost(found: dict[str, Any]) -> None:
+    print(
         f"Rollout of {found['num_samples']} samples over {found['horizon']} frames on {found['device']}, "
-        f"{found['threads']} threads, {found['precision']}: {own['seconds']:.4g} s, "
-        f"{own['seconds_per_frame']:.4g} s a frame, {own['peak_memory_mb']:.4g} MB beside {own['weights_mb']:.4g} MB "
-        "of weights"
-    )
-    if "solver" not in found:
-        console.print("These samples were not made by the project's solver, so there is no speed-up over it.")
-        return
-    rows = [[_cells(at["resolution"]), at["error"], at["seconds"], at["speed_up"]] for at in found["solver"]]
-    _print_table(console, ["solver on", "error", "seconds", "over the model"], rows)
-    equal = found["equal_resolution"]
-    alone, together = _number(equal["speed_up"]), _number(equal["with_history"])
-    console.print(f"speed-up at equal resolution {alone}, with the time of the given frames {together}")
-    if (at := found["equal_error"]) is None:
-        console.print("the model's error is not finite, so there is no solver of equal error")
-        return
-    between = at["interpolated"]
-    more = "" if between is None else f", {_number(between['speed_up'])} between grids"
-    console.print(
-        f"speed-up at the model's error of {_number(own['error'])}: {at['bound'] or 'about'} "
-        f"{_number(at['speed_up'])} (solver on {_cells(at['resolution'])}){more}"
+        f"{found['threads']} threads, {found['precision']}: {found['seconds']:.4g} s, "
+        f"{found['seconds_per_frame']:.4g} s a frame, {found['peak_memory_mb']:.4g} MB beside "
+        f"{found['weights_mb']:.4g} MB of weights"
     )
 
 
-def _print_stability(console: Console, found: dict[str, Any]) -> None:
-    console.print(
+def _print_stability(found: dict[str, Any]) -> None:
+    print(
         f"{found['blow_ups']} of {found['num_samples']} samples blow up within {found['horizon']} frames "
         f"({found['factor']} horizons; beyond {found['limit']:g} times the data's range, or not finite)"
     )
@@ -107,24 +83,24 @@ def _print_stability(console: Console, found: dict[str, Any]) -> None:
         if entry["blow_up_frame"] is not None
     ]
     if broken:
-        _print_table(console, ["sample", "frame", "time", "what"], broken[:ROWS])
+        print_table(["sample", "frame", "time", "what"], broken[:ROWS])
     if count := found["frames_with_truth"]:
         curves = found["median_relative_l2"], found["largest_relative_l2"]
         rows = [[f"{found['times'][frame]:g}", *(curve[frame] for curve in curves)] for frame in _spread(count)]
-        _print_table(console, ["time", "median error", "largest error"], rows)
+        print_table(["time", "median error", "largest error"], rows)
 
 
-def _print_bands(console: Console, found: dict[str, Any]) -> None:
+def _print_bands(found: dict[str, Any]) -> None:
     promised = "nothing is promised" if found["promised"] is None else f"promised {found['promised']:.1%}"
     kept = "" if found["promised"] is None else ", kept" if found["kept"] else ", NOT kept"
-    console.print(
+    print(
         f"Bands per {found['per']} from {found['num_calibration']} trajectories hold for {found['measured']:.1%} of "
         f"{found['num_test']} others, {promised} (standard error {found['standard_error']:.1%}){kept}"
     )
     for message in found.get("warnings", []):
-        console.print(f"warning: {message}", markup=False)
+        print(f"warning: {message}")
     rows = ([field, widths[0], widths[-1]] for field, widths in found["half_width"].items())
-    _print_table(console, ["field", "mean half-width, first frame", "last frame"], rows)
+    print_table(["field", "mean half-width, first frame", "last frame"], rows)
 
 
 SHOWN = {
@@ -135,16 +111,6 @@ SHOWN = {
     "bands": _print_bands,
 }
 """How each part of an evaluation is shown, in this order."""
-
-
-def _print_table(console: Console, head: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> None:
-    """Text as it is, numbers in four digits; the first column to the left, all others to the right."""
-    table = Table(box=None, pad_edge=False)
-    for index, name in enumerate(head):
-        table.add_column(name, justify="right" if index else "left")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, str) else _number(cell) for cell in row))
-    console.print(table)
 
 
 def _spread(count: int) -> Sequence[int]:
@@ -159,7 +125,3 @@ def _cells(resolution: Sequence[int]) -> str:
 def _ratio(predicted: Sequence[float | None], true: Sequence[float | None]) -> float | None:
     parts = [sum(value or 0.0 for value in values) for values in (predicted, true)]
     return None if None in predicted or not parts[1] else parts[0] / parts[1]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"

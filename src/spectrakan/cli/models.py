@@ -1,8 +1,7 @@
-"""`spectrakan models`: what there is to train, how large it is, what it costs, and which grids it takes."""
+"""`spectrakan models`: what there is to train, how large it is and which grids it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,37 +10,30 @@ if TYPE_CHECKING:
     from spectrakan.fields import OperatorSignature
     from spectrakan.models import Operator
 
-REFERENCE = "fno"
-"""The model whose step is the unit of cost."""
-
 
 def models(
-    measure: Annotated[bool, typer.Option("--measure", help="Time a training step of each here, a minute.")] = False,
     pretrained: Annotated[bool, typer.Option("--pretrained", help="List the trained models of the package.")] = False,
 ) -> None:
-    """List all models: size, dimensions, other resolutions, cost against FNO.
+    """List all models: size, dimensions, other resolutions.
 
-    Sizes are those of the presets, which `spectrakan train` uses.
+    Sizes are those of the presets, which `spectrakan train` uses; `spectrakan bench` times models on this machine.
     """
+    from spectrakan.cli.terminal import print_table
     from spectrakan.models.catalog import CAPABILITIES, MODELS
 
     if pretrained:
-        print(aligned(pretrained_rows()))
+        head, *trained = pretrained_rows()
+        print_table(head, trained)
         return
     sizes = reference_signatures()
-    rows = [["model", *sizes, "dimensions", "on other grids", "reads"]]
+    rows = []
     for name in MODELS:
         known = CAPABILITIES[name]
         counts = [f"{count_parameters(_built(name, signature)):,}" for signature, _ in sizes.values()]
         dims = ", ".join(f"{count}D" for count in known.space_dims)
         rows.append([name, *counts, dims, known.refinement, known.reads])
     print("Parameters at each task's size:")
-    print(aligned(rows))
-    if measure:
-        print(f"\nCPU time of a training step over that of {REFERENCE}:")
-        print(aligned(measured_rows(list(MODELS))))
-    else:
-        print("\n--measure times a training step of each on this machine.")
+    print_table(["model", *sizes, "dimensions", "on other grids", "reads"], rows)
 
 
 def pretrained_rows() -> list[list[str]]:
@@ -59,20 +51,6 @@ def pretrained_rows() -> list[list[str]]:
         told = f"{error.replace('_', ' ')} ({scores['states']} states, {cells} cells)"
         rows.append([name, facts["task"], f"{facts['parameters']:,}", size, told, str(PRETRAINED / f"{name}.md")])
     return rows
-
-
-def measured_rows(names: Sequence[str], *, reference: str = REFERENCE) -> list[list[str]]:
-    """One row a model: the cost of a step at each task's size over the reference's."""
-    from spectrakan.evaluation.cost import step_seconds
-
-    sizes = reference_signatures()
-    seconds = {
-        name: [step_seconds(_built(name, signature), space) for signature, space in sizes.values()]
-        for name in dict.fromkeys([reference, *names])
-    }
-    units = seconds[reference]
-    rows = [[name, *(f"{own / unit:.2f}" for own, unit in zip(seconds[name], units, strict=True))] for name in names]
-    return [["model", *sizes], *rows]
 
 
 def reference_signatures() -> dict[str, tuple[OperatorSignature, tuple[int, ...]]]:
@@ -99,16 +77,6 @@ def reference_signatures() -> dict[str, tuple[OperatorSignature, tuple[int, ...]
 def count_parameters(model: Operator) -> int:
     """Real numbers that training changes."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns side by side; those of numbers stand to the right."""
-    padded = []
-    for column in zip(*rows, strict=True):
-        width = max(len(cell) for cell in column)
-        numbers = all(cell.replace(",", "").replace(".", "").isdigit() for cell in column[1:])
-        padded.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in column])
-    return "\n".join("  ".join(cells).rstrip() for cells in zip(*padded, strict=True))
 
 
 def _built(name: str, signature: OperatorSignature) -> Operator:

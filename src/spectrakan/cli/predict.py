@@ -24,7 +24,7 @@ last digits between batches of different sizes: so the file is the same however 
 def predict(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="File of fields to start from.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .h5, .nc or .npz.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .h5, or .nc for other programs.")],
     mapping: Annotated[
         Path | None,
         typer.Option(help="YAML file that says what the arrays of a foreign file mean.", show_default="the run's"),

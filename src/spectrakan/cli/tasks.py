@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,18 +54,18 @@ def _describe(entry: Problem) -> dict[str, Any]:
 
 
 def _print_table(chosen: list[Problem]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from spectrakan.cli.terminal import print_table
 
-    table = Table("problem", "fields", "grid", "frames", "history", "horizon", box=None, pad_edge=False)
-    for entry in chosen:
-        grid = " x ".join(str(size) for size in entry.resolution)
-        numbers = (entry.frames, entry.history, entry.horizon)
-        table.add_row(entry.name, entry.mapping, grid, *(str(number) for number in numbers))
-    # A pipe has no width: lines must not be wrapped there.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    console.print(table)
-    console.print("\n`spectrakan tasks NAME` shows the parameters of one, `spectrakan generate NAME` makes samples.")
+    rows = [
+        [entry.name, entry.mapping, _cells(entry), *map(str, (entry.frames, entry.history, entry.horizon))]
+        for entry in chosen
+    ]
+    print_table(["problem", "fields", "grid", "frames", "history", "horizon"], rows)
+    print("\n`spectrakan tasks NAME` shows the parameters of one, `spectrakan generate NAME` makes samples.")
+
+
+def _cells(entry: Problem) -> str:
+    return " x ".join(str(size) for size in entry.resolution)
 
 
 def _print_one(entry: Problem) -> None:
@@ -74,7 +73,7 @@ def _print_one(entry: Problem) -> None:
 
     print(f"{entry.name}: {entry.summary}")
     print(f"fields    {entry.mapping}")
-    print(f"grid      {' x '.join(str(size) for size in entry.resolution)}")
+    print(f"grid      {_cells(entry)}")
     print(f"frames    {entry.frames}, history {entry.history}, horizon {entry.horizon}")
     split = ", ".join(f"{part} {getattr(entry.split, part):g}" for part in ("train", "validation", "test"))
     print(f"split     {split}, by {entry.split.by}" + (f", gap {entry.split.gap}" if entry.split.gap else ""))

@@ -79,7 +79,7 @@ def stride_grid(grid: Grid, stride: int) -> Grid:
         return grid
     centres = [axis[::stride].numpy() for axis in grid.coordinates]
     if min(len(axis) for axis in centres) < 2:
-        raise ConfigError(f"stride_space {stride} leaves fewer than 2 of {grid.shape} cells along an axis")
+        raise ConfigError(f"every {stride}-th cell leaves fewer than 2 of {grid.shape} cells along an axis")
     coarse = grid_around(centres, grid.boundary)
     weights = []
     for axis, (old, width) in enumerate(zip(grid.weights, coarse.weights, strict=True)):

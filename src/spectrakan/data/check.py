@@ -1,4 +1,4 @@
-"""Health of a set: layout, ranges, non-finite numbers, copies, leakage across a split, error of the equation."""
+"""Health of a set: layout, ranges, non-finite numbers, copies, leakage across a split."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.equation_check import EquationCheck, check_equation
 from spectrakan.data.formats.plain import FEWEST_CELLS
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_frames
-from spectrakan.data.survey import BadNumber, FieldRange, Progress, duplicate_groups, survey
+from spectrakan.data.survey import FieldRange, Progress, duplicate_groups, survey
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
+from spectrakan.fields.display import facts
 
 FEWEST_SAMPLES = 3
 """Distinct trajectories that a split into training, validation and test needs."""
@@ -32,15 +32,15 @@ class Leakage:
 class Health:
     """What `check_dataset` found; `problems` make training fail or scores meaningless."""
 
-    layout: dict[str, Any]
+    facts: dict[str, str]
+    samples: int
     ranges: tuple[FieldRange, ...]
     bad_numbers: int
-    bad_places: tuple[BadNumber, ...]
+    bad_places: tuple[str, ...]
     copies: tuple[tuple[int, ...], ...]
     """Groups of two or more equal trajectories."""
     distinct: int
     leakage: Leakage
-    equation: EquationCheck
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -59,7 +59,6 @@ def check_dataset(trajectories: Trajectories, split: Split | None = None, progre
     groups = duplicate_groups(trajectories)
     leakage = find_leakage(groups, split)
     bad = sum(entry.bad_count for entry in ranges)
-    equation = check_equation(trajectories)
     problems = [f"{bad} numbers are NaN or infinite, the first is {bad_places[0]}"] if bad else []
     problems += _sizes(trajectories, len(groups) if split is None else None)
     if split is not None and leakage.copied:
@@ -68,16 +67,16 @@ def check_dataset(trajectories: Trajectories, split: Split | None = None, progre
             "samples; split the set again"
         )
     return Health(
-        layout=_layout(trajectories),
+        facts=facts(trajectories),
+        samples=trajectories.num_samples,
         ranges=ranges,
         bad_numbers=bad,
         bad_places=bad_places,
         copies=tuple(group for group in groups if len(group) > 1),
         distinct=len(groups),
         leakage=leakage,
-        equation=equation,
         problems=tuple(problems),
-        warnings=_warnings(trajectories, ranges, leakage, equation),
+        warnings=_warnings(trajectories, ranges, leakage),
     )
 
 
@@ -97,28 +96,6 @@ def find_leakage(groups: Sequence[Sequence[int]], split: Split | None = None) ->
     copied = sorted(index for group in groups if not train.isdisjoint(group) for index in group if index in later)
     name = "first 10 % test, rest trains" if split is None else "as recorded"
     return Leakage(split=name, tested=len(later), copied=tuple(copied))
-
-
-def _layout(trajectories: Trajectories) -> dict[str, Any]:
-    grid, times = trajectories.grid, np.asarray(trajectories.times)
-    steps = np.diff(times)
-    return {
-        "task": trajectories.name,
-        "samples": trajectories.num_samples,
-        "frames": len(times),
-        "space": list(grid.shape),
-        "bounds": [list(ends) for ends in grid.bounds],
-        "boundary": list(grid.boundary),
-        "equal_cells": grid.is_uniform(),
-        "times": [float(times[0]), float(times[-1])],
-        "equal_steps": bool(len(steps) < 2 or np.allclose(steps, steps[0], rtol=1e-4)),
-        "steady": trajectories.steady,
-        "dtype": str(trajectories.values.dtype),
-        "gigabytes": float(np.prod(trajectories.values.shape)) * trajectories.values.dtype.itemsize / 1e9,
-        "in_memory": isinstance(trajectories.values, np.ndarray),
-        "params": list(trajectories.param_names),
-        "constants": dict(trajectories.constants),
-    }
 
 
 def _sizes(trajectories: Trajectories, distinct: int | None) -> list[str]:
@@ -154,9 +131,7 @@ def _splits_in_time(trajectories: Trajectories) -> bool:
     return True
 
 
-def _warnings(
-    trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage, equation: EquationCheck
-) -> tuple[str, ...]:
+def _warnings(trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage) -> tuple[str, ...]:
     warnings = []
     if len(trajectories) < FEWEST_SAMPLES and _splits_in_time(trajectories):
         warnings.append(f"{len(trajectories)} trajectories: only a split in time (data.split.by=time) is possible")
@@ -169,10 +144,5 @@ def _warnings(
         warnings.append(
             f"with the customary split ({leakage.split}) {len(leakage.copied)} of {leakage.tested} test "
             "samples are copies of training samples; spectrakan's own split keeps copies together"
-        )
-    if equation.unexplained is not None and equation.unexplained > 0.25:
-        warnings.append(
-            f"the data do not follow their equation: the solver misses {equation.unexplained:.0%} of "
-            f"the {'solution' if trajectories.steady else 'change between frames'}"
         )
     return tuple(warnings)

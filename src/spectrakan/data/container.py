@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.decoding import mismatch
-from spectrakan.data.source import Source, read_whole, size_in_bytes
+from spectrakan.data.source import read_whole, size_in_bytes
 from spectrakan.errors import DataFormatError, nearest
+from spectrakan.fields import Source
 
 SMALL_BYTES = 2**26
 """Most that a coordinate, a list of times or a table of parameters may take (64 MiB)."""

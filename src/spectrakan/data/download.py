@@ -9,7 +9,6 @@ import hashlib
 import http.client
 import re
 import shutil
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -24,8 +23,6 @@ SERVER = "https://darus.uni-stuttgart.de/api/access/datafile/"
 """Address to which a file's number is appended."""
 BLOCK = 2**20
 TIMEOUT_SECONDS = 60.0
-ATTEMPTS = 4
-"""How often a broken connection is resumed before an error."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +65,12 @@ PDEBENCH: dict[str, PublishedFile] = {
 }
 
 
-@dataclass(frozen=True)
-class Server:
-    """Where files come from, and how often a download is tried."""
-
-    address: str = SERVER
-    attempts: int = ATTEMPTS
-    pause_seconds: float = 2.0
-    """Wait before the second attempt; it doubles each time."""
-
-
 def download(
     name: str,
     folder: Path,
     *,
     progress: Progress | None = None,
-    server: Server | None = None,
+    address: str = SERVER,
     catalog: Mapping[str, PublishedFile] = PDEBENCH,
 ) -> Path:
     """Put the published file of that name into `folder` and return its path.
@@ -108,7 +95,16 @@ def download(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise ConfigError(f"cannot make the folder '{folder}': {problem.strerror}") from None
-    _fetch(entry, part, Server() if server is None else server, progress)
+    try:
+        _fetch_rest(entry, part, address, progress)
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as problem:
+        if isinstance(problem, urllib.error.HTTPError):
+            problem.close()
+        there = part.stat().st_size if part.exists() else 0
+        raise DataFormatError(
+            f"the download of {entry.name} stopped after {there} bytes: {problem}; "
+            "the same command goes on from there"
+        ) from None
     if (found := _md5(part)) != entry.md5:
         part.unlink(missing_ok=True)
         raise DataFormatError(
@@ -117,33 +113,6 @@ def download(
         )
     part.replace(target)
     return target
-
-
-def _fetch(entry: PublishedFile, part: Path, server: Server, progress: Progress | None) -> None:
-    """Make `part` complete; a broken connection is resumed."""
-    for attempt in range(server.attempts):
-        if attempt:
-            time.sleep(server.pause_seconds * 2 ** (attempt - 1))
-        try:
-            return _fetch_rest(entry, part, server.address, progress)
-        except (urllib.error.URLError, http.client.HTTPException, OSError) as problem:
-            if isinstance(problem, urllib.error.HTTPError):
-                problem.close()
-            if _is_final(problem) or attempt == server.attempts - 1:
-                there = part.stat().st_size if part.exists() else 0
-                raise DataFormatError(
-                    f"the download of {entry.name} stopped after {there} bytes: {problem}; "
-                    "the same command goes on from there"
-                ) from None
-    return None
-
-
-def _is_final(problem: Exception) -> bool:
-    """Whether another attempt cannot help: the server refused, or the disk is full."""
-    if isinstance(problem, urllib.error.HTTPError):
-        return problem.code < 500 and problem.code not in {408, 429}
-    network = urllib.error.URLError | http.client.HTTPException | ConnectionError | TimeoutError
-    return not isinstance(problem, network)
 
 
 def _fetch_rest(entry: PublishedFile, part: Path, address: str, progress: Progress | None) -> None:

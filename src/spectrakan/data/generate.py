@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from spectrakan.config import as_mapping, build_settings
+from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.data.problems import equation_of
-from spectrakan.data.recipe import Recipe, RecipeArray
+from spectrakan.data.recipe import Recipe, RecipeSource
 from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Trajectories
@@ -58,19 +59,23 @@ def in_memory(
     step = max(1, CHUNK_VALUES // int(np.prod(lazy.values.shape[1:])))
     pieces: list[Trajectories] = []
     for begin in range(0, lazy.num_samples, step):
-        kept = keep(lazy.select(slice(begin, begin + step)))
-        inputs = None if kept.inputs is None else np.asarray(kept.inputs, dtype)
-        pieces.append(replace(kept, values=np.asarray(kept.values, dtype), inputs=inputs))
+        kept = keep(_read(lazy.select(slice(begin, begin + step))))
+        pieces.append(_read(kept, dtype))
     first = pieces[0]
-    changed = (first.times.shape, first.fields, first.grid.shape) != (lazy.times.shape, lazy.fields, lazy.grid.shape)
+    unchanged, whole = ((each.times.shape, each.fields, each.grid.shape, each.param_names) for each in (first, lazy))
     return replace(
         first,
         values=np.concatenate([piece.values for piece in pieces]),
         inputs=None if lazy.inputs is None else np.concatenate([np.asarray(piece.inputs) for piece in pieces]),
-        params=lazy.params,
-        # Samples that lost frames, fields or cells cannot be solved anew from their origin.
-        origin={} if changed else lazy.origin,
+        params=lazy.params if first.param_names else None,
+        # Samples that lost frames, fields, cells or parameters cannot be solved anew from their origin.
+        origin=lazy.origin if unchanged == whole else {},
     )
+
+
+def _read(lazy: Trajectories, dtype: npt.DTypeLike = np.float64) -> Trajectories:
+    inputs = None if lazy.inputs is None else np.asarray(lazy.inputs, dtype)
+    return replace(lazy, values=np.asarray(lazy.values, dtype), inputs=inputs)
 
 
 def generate_lazily(
@@ -87,8 +92,8 @@ def generate_lazily(
     equation = equation_of(problem)
     if num_samples < 1 or seed < 0:
         raise ConfigError(f"num_samples must be at least 1 and seed at least 0, got {num_samples} and {seed}")
-    config = dict(params or {})
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in config.items()}
+    config = {key: value.item() if isinstance(value, np.generic) else value for key, value in (params or {}).items()}
+    origin = {"seed": seed, "params": dict(config)}
     ranges = _take_ranges(equation, config)
     recipe = Recipe(
         equation=equation,
@@ -99,19 +104,23 @@ def generate_lazily(
         varied_names=tuple(ranges),
         varied=_draw_ranges(ranges, num_samples, seed),
     )
-    shape = (num_samples, len(recipe.times), *recipe.resolution, len(equation.fields))
-    given = (num_samples, 1, *recipe.resolution, len(equation.input_fields))
     # A parameter may have changed what the ends of the axes do, for all of them.
     boundary = getattr(recipe.parameters, "boundary", None)
+
+    def stored(frames: int, channels: int, *, inputs: bool) -> LazyArray:
+        shape = (num_samples, frames, *recipe.resolution, channels)
+        source = RecipeSource(recipe, shape, inputs, None if inputs else progress)
+        return LazyArray.stack([Part(source, tuple(range(len(shape))))])
+
     return Trajectories(
-        values=RecipeArray(recipe, shape, progress=progress),
+        values=stored(len(recipe.times), len(equation.fields), inputs=False),
         grid=replace(
             equation.grid(recipe.resolution),
             boundary=equation.boundary if boundary is None else (boundary,) * len(recipe.resolution),
         ),
         times=np.array(recipe.times),
         fields=equation.fields,
-        inputs=RecipeArray(recipe, given, inputs=True) if equation.steady else None,
+        inputs=stored(1, len(equation.input_fields), inputs=True) if equation.steady else None,
         input_fields=equation.input_fields,
         params=recipe.varied,
         param_names=recipe.varied_names,
@@ -122,7 +131,7 @@ def generate_lazily(
             for name, value in as_mapping(recipe.parameters).items()
             if isinstance(value, float) and name not in recipe.varied_names
         },
-        origin={"seed": seed, "params": plain},
+        origin=origin,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.source import Source, size_in_bytes
+from spectrakan.data.source import size_in_bytes
 from spectrakan.errors import ShapeError
+from spectrakan.fields import Source, blocks
 
 HELD_BYTES = 2**28
 """Arrays up to this size (256 MiB, after striding) are held in memory; larger ones stay in their file."""
-
-BLOCK_BYTES = 2**26
-"""Most that is read in one piece while a large array is copied (64 MiB)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +59,8 @@ class Part:
 class LazyArray:
     """Stored arrays seen as one `(samples, time, *space, channel)`; parts are stacked along the channels.
 
-    Indexing with integers, slices, an ellipsis and at most one list of indices reads just what is named and
-    gives a NumPy array; `narrow` takes slices and reads nothing; `np.asarray` reads all.
+    Indexing with integers, slices and an ellipsis reads just what is named and gives a NumPy array; `narrow` takes
+    slices and reads nothing; `np.asarray` reads all.
 
     >>> lazy = LazyArray.stack([Part(np.arange(12.0).reshape(3, 4), (0, None, 1, None))])
     >>> lazy.shape, lazy[2, 0, ::2, 0].tolist(), lazy.narrow(slice(1, 3)).shape
@@ -114,28 +111,24 @@ class LazyArray:
         return LazyArray(self.parts, chosen)
 
     def __getitem__(self, key: Any) -> Any:
-        entries = _expand(key, self.ndim)
-        lists = [dim for dim, entry in enumerate(entries) if isinstance(entry, np.ndarray)]
-        if len(lists) > 1:
-            raise IndexError("at most one axis of a stored array can be indexed by a list")
+        entries = list(key) if isinstance(key, tuple) else [key]
+        dots = [dim for dim, entry in enumerate(entries) if entry is Ellipsis]
+        dim = dots[0] if dots else len(entries)
+        entries[dim : dim + len(dots)] = [slice(None)] * (self.ndim - len(entries) + len(dots))
+        basic = all(isinstance(entry, slice | int | np.integer) for entry in entries)
+        if len(entries) != self.ndim or not basic:
+            raise IndexError(f"a stored array of {self.ndim} axes is indexed by integers and slices, got {key!r}")
         # Integers are kept as ranges of length one until the end, so that no axis is lost.
-        ranges = [_range(old, entry) for old, entry in zip(self.ranges, entries, strict=True)]
-        if lists:
-            dim = lists[0]
-            indices = _indices(self.ranges[dim], entries[dim])
-            pieces = [self._read([*ranges[:dim], chosen, *ranges[dim + 1 :]]) for chosen in indices or [range(0)]]
-            read = np.concatenate(pieces, axis=dim)
-        else:
-            read = self._read(ranges)
-        return read[tuple(0 if isinstance(entry, int) else slice(None) for entry in entries)]
+        chosen = [old[entry] for old, entry in zip(self.ranges, entries, strict=True)]
+        read = self._read([new if isinstance(new, range) else range(new, new + 1) for new in chosen])
+        return read[tuple(slice(None) if isinstance(entry, slice) else 0 for entry in entries)]
 
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("a stored array must be read, so it cannot be had without a copy")
         whole = np.empty(self.shape, self.dtype)
-        step = samples_per_block(self.shape, self.dtype)
-        for first in range(0, self.shape[0], step):
-            whole[first : first + step] = self[first : first + step]
+        for first, block in blocks(self):
+            whole[first : first + len(block)] = block
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def _read(self, ranges: Sequence[range]) -> npt.NDArray[Any]:
@@ -144,18 +137,12 @@ class LazyArray:
             return result
         first = 0
         for part in self.parts:
-            width = part.shape[-1]
-            inside = [(index, c - first) for index, c in enumerate(ranges[-1]) if first <= c < first + width]
+            inside = [(i, c - first) for i, c in enumerate(ranges[-1]) if first <= c < first + part.shape[-1]]
             if inside:
                 targets, channels = (_as_range(list(numbers)) for numbers in zip(*inside, strict=True))
                 result[..., targets.start : targets.stop] = part.read([*ranges[:-1], channels])
-            first += width
+            first += part.shape[-1]
         return result
-
-
-def samples_per_block(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
-    """How many samples make a piece of about `BLOCK_BYTES`; at least one."""
-    return max(1, BLOCK_BYTES // max(1, math.prod(shape[1:]) * dtype.itemsize))
 
 
 def _forward(chosen: range) -> slice:
@@ -168,37 +155,3 @@ def _as_range(numbers: list[int]) -> range:
     """An arithmetic sequence as a range."""
     step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
     return range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)
-
-
-def _expand(key: Any, ndim: int) -> list[Any]:
-    """One entry for each axis: an integer, a slice, or a one-dimensional array of indices."""
-    entries = list(key) if isinstance(key, tuple) else [key]
-    dots = [dim for dim, entry in enumerate(entries) if entry is Ellipsis]
-    if len(dots) > 1 or len(entries) - len(dots) > ndim:
-        raise IndexError(f"index {key!r} does not fit an array of {ndim} axes")
-    dim = dots[0] if dots else len(entries)
-    entries[dim : dim + len(dots)] = [slice(None)] * (ndim - len(entries) + len(dots))
-    return [entry if isinstance(entry, slice) else _integers(entry) for entry in entries]
-
-
-def _integers(entry: Any) -> int | npt.NDArray[Any]:
-    array = np.asarray(entry)
-    if array.ndim > 1 or (array.size and array.dtype.kind not in ("iub" if array.ndim else "iu")):
-        raise IndexError(f"a stored array is indexed by integers, slices and one list of integers, got {entry!r}")
-    return int(array) if array.ndim == 0 else array
-
-
-def _range(old: range, entry: Any) -> range:
-    """The indices that an entry takes out of those of its axis; all of them where it is a list."""
-    if isinstance(entry, int):
-        return range(old[entry], old[entry] + 1)
-    return old[entry] if isinstance(entry, slice) else old
-
-
-def _indices(old: range, entry: npt.NDArray[Any]) -> list[range]:
-    """The indices that a list or a mask takes out of those of its axis, each as a range of its own."""
-    if entry.dtype.kind == "b":
-        if entry.shape != (len(old),):
-            raise IndexError(f"a mask for an axis of size {len(old)} has {entry.size} entries")
-        entry = np.flatnonzero(entry)
-    return [_range(old, int(index)) for index in entry]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from spectrakan.data.source import Block
 from spectrakan.data.survey import Progress
 from spectrakan.errors import SpectraKANError
 from spectrakan.pde.equation import Equation
@@ -32,11 +33,7 @@ class Recipe:
 
     def draw(self, samples: range) -> Tensor:
         """Initial or input fields `(len(samples), *space, channels)`, float64."""
-        block = int(getattr(self.parameters, "drawn_together", 1))
-        blocks = range(samples.start // block, -(-samples.stop // block))
-        drawn = torch.cat([self._draw_block(number, block) for number in blocks])
-        first = blocks.start * block
-        return drawn[samples.start - first : samples.stop - first]
+        return torch.cat([self._draw_sample(number) for number in samples])
 
     def solve(self, samples: range) -> Tensor:
         """Solutions `(len(samples), times, *space, channels)`, float64."""
@@ -55,12 +52,12 @@ class Recipe:
             )
         return solved
 
-    def _draw_block(self, number: int, size: int) -> Tensor:
-        """Samples that a family draws together, mostly one, from their own stream of random numbers."""
+    def _draw_sample(self, number: int) -> Tensor:
+        """One sample, from its own stream of random numbers."""
         # One seed from two numbers, so that streams of different sets do not overlap.
         state = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)
         generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
-        return self.equation.sample(size, self.resolution, self.parameters_of(number * size), generator)
+        return self.equation.sample(1, self.resolution, self.parameters_of(number), generator)
 
     def parameters_of(self, sample: int) -> Any:
         """The parameters of one sample: its own values, and its number where a family counts its samples."""
@@ -72,49 +69,21 @@ class Recipe:
         return replace(self.parameters, **changes)
 
 
-class RecipeArray:
-    """One array of a generated set, `(samples, time, *space, channel)` in float64, made when it is indexed.
+@dataclass(frozen=True, eq=False)
+class RecipeSource:
+    """One array of a generated set, `(samples, time, *space, channel)` in float64, made when a block is read."""
 
-    The first index must be an integer or a slice; what it names is made, and then indexed by the rest.
-    """
+    recipe: Recipe
+    shape: tuple[int, ...]
+    inputs: bool = False
+    progress: Progress | None = None
+    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009 - immutable
 
-    def __init__(
-        self, recipe: Recipe, shape: tuple[int, ...], *, inputs: bool = False, progress: Progress | None = None
-    ) -> None:
-        self.recipe = recipe
-        self._shape = shape
-        self._inputs = inputs
-        self._progress = progress
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return self._shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Always float64."""
-        return np.dtype(np.float64)
-
-    def __getitem__(self, key: Any, /) -> npt.NDArray[np.float64]:
-        first, *rest = key if isinstance(key, tuple) else (key,)
-        chosen = range(self._shape[0])[first]
-        if isinstance(chosen, int):
-            return self._part(range(chosen, chosen + 1), (0, *rest))
-        if not chosen:
-            return np.empty((0, *self._shape[1:]))[(slice(None), *rest)]
-        if chosen.step == 1:
-            return self._part(chosen, (slice(None), *rest))
-        return np.stack([self[(sample, *rest)] for sample in chosen])
-
-    def _part(self, samples: range, key: tuple[Any, ...]) -> npt.NDArray[np.float64]:
-        made = self.recipe.draw(samples)[:, None] if self._inputs else self.recipe.solve(samples)
-        if self._progress is not None:
-            self._progress(samples.stop, self._shape[0])
-        return np.asarray(made.numpy()[key])
-
-    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
-        if copy is False:
-            raise ValueError("samples are made when they are read, so they cannot be had without a copy")
-        whole = self[:]
-        return whole if dtype is None else whole.astype(dtype)
+    def __getitem__(self, block: Block, /) -> npt.NDArray[np.float64]:
+        """The samples of the block as one batch where they follow each other, else one by one."""
+        samples = range(self.shape[0])[block[0]]
+        batches = [samples] if samples.step == 1 else [range(sample, sample + 1) for sample in samples]
+        made = [self.recipe.draw(batch)[:, None] if self.inputs else self.recipe.solve(batch) for batch in batches]
+        if self.progress is not None:
+            self.progress(samples[-1] + 1, self.shape[0])
+        return torch.cat(made).numpy()[(slice(None), *block[1:])]

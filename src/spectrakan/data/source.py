@@ -12,34 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from spectrakan.data.decoding import decoding
 from spectrakan.errors import DataFormatError
+from spectrakan.fields import Source
 
 Block = tuple[slice, ...]
-"""One slice for each stored axis, each with a start, a stop and a positive step."""
-
-
-@runtime_checkable
-class Source(Protocol):
-    """An array in a file, or a NumPy array where a format cannot be read in parts."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the stored axes."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored numbers."""
-        ...
-
-    def __getitem__(self, block: Block, /) -> npt.NDArray[Any]:
-        """The numbers of a block, with all axes kept."""
-        ...
+"""One slice for each stored axis, each with a start, a stop and a positive step; a source gives it with all axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +44,25 @@ class GroupedSource:
     def __getitem__(self, block: Block) -> npt.NDArray[Any]:
         """A block that is not empty, of which only the named members are opened."""
         return np.stack([member[block[1:]] for member in self.members[block[0]]])
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """The array `key` of what `opener` opens; `reverse` reverses its axes (MATLAB stores the first axis fastest)."""
+
+    path: Path
+    key: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stamp: Stamp
+    opener: Callable[[Path], Any]
+    reverse: bool = False
+
+    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
+        """A block; only the parts of the file that it touches are read."""
+        with decoding(self.path, self.key, kind="numbers"):
+            stored = opened(self.path, self.stamp, self.opener)[self.key]
+            return np.asarray(stored[block[::-1]]).T if self.reverse else np.asarray(stored[block])
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def size_in_bytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
 MOST_OPEN = 16
 """Files kept open at a time; the one used longest ago is closed first."""
 
-_open: OrderedDict[tuple[int, str, Stamp], tuple[str, Any]] = OrderedDict()
+_open: OrderedDict[tuple[int, str, Stamp], tuple[Callable[[Path], Any], Any]] = OrderedDict()
 
 
 def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
@@ -110,21 +112,26 @@ def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
     The process id is part of the key: a handle inherited by `fork` shares its library's state with the parent
     and must not be used. A file that is no longer the one of the stamp is refused.
     """
-    kind = f"{opener.__module__}.{opener.__qualname__}"
     key = (os.getpid(), str(path), stamp)
-    if key in _open and _open[key][0] == kind:
+    if key in _open and _open[key][0] is opener:
         _open.move_to_end(key)
         return _open[key][1]
     stamp.check(path)
     if key in _open:
-        _open.pop(key)[1].close()
+        _close(_open.pop(key)[1])
     handle = opener(path)
-    _open[key] = (kind, handle)
+    _open[key] = (opener, handle)
     while len(_open) > MOST_OPEN:
         (owner, _, _), (_, oldest) = _open.popitem(last=False)
         if owner == os.getpid():
-            oldest.close()
+            _close(oldest)
     return handle
+
+
+def _close(handle: Any) -> None:
+    """Close a handle; a folder of files (Zarr) has none to close."""
+    if hasattr(handle, "close"):
+        handle.close()
 
 
 @contextmanager
@@ -135,5 +142,4 @@ def released(path: Path) -> Iterator[None]:
         yield
     finally:
         for key in [key for key in _open if key not in before and key[:2] == (os.getpid(), str(path))]:
-            _, handle = _open.pop(key)
-            handle.close()
+            _close(_open.pop(key)[1])

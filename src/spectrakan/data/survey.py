@@ -12,31 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.errors import DataFormatError
-from spectrakan.fields import Array, FieldSpec, Trajectories
+from spectrakan.fields import Array, FieldSpec, Trajectories, blocks
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) whenever a piece of long work is done; both count samples, or bytes in a download."""
 
 LISTED = 10
 """Bad numbers (NaN, infinities) that are listed with their position; all of them are counted."""
-BLOCK_VALUES = 2**22
-
-
-@dataclass(frozen=True)
-class BadNumber:
-    """Position of a NaN or an infinity."""
-
-    array: str
-    sample: int
-    frame: int
-    cell: tuple[int, ...]
-    field: str
-    value: str
-
-    def __str__(self) -> str:
-        cell = ", ".join(str(index) for index in self.cell)
-        where = f"sample {self.sample}, frame {self.frame}, cell ({cell}), {self.field}"
-        return f"{self.value} in {self.array}: {where}"
 
 
 @dataclass(frozen=True)
@@ -53,15 +35,15 @@ class FieldRange:
 
 def survey(
     trajectories: Trajectories, progress: Progress | None = None
-) -> tuple[tuple[FieldRange, ...], tuple[BadNumber, ...]]:
+) -> tuple[tuple[FieldRange, ...], tuple[str, ...]]:
     """Ranges of all fields, inputs and parameters, and the first bad numbers; a set is read once, in pieces."""
     ranges: list[FieldRange] = []
-    bad: list[BadNumber] = []
+    bad: list[str] = []
     for name, values, fields in _arrays(trajectories):
         low, high = np.full(len(fields), np.inf), np.full(len(fields), -np.inf)
         total, finite = np.zeros(len(fields)), np.zeros(len(fields), dtype=np.int64)
         samples = int(values.shape[0])
-        for begin, block in _blocks(values):
+        for begin, block in blocks(values):
             numbers = block.reshape(-1, len(fields)).astype(np.float64)
             kept = np.isfinite(numbers)
             low = np.minimum(low, numbers.min(axis=0, where=kept, initial=np.inf))
@@ -81,7 +63,7 @@ def survey(
 def require_finite(trajectories: Trajectories, source: str) -> None:
     """Refuse a set with a NaN or an infinity in fields or parameters; the error names the first one."""
     for name, values, fields in _arrays(trajectories):
-        for begin, block in _blocks(values):
+        for begin, block in blocks(values):
             if bad := _bad_numbers(name, block, begin, fields):
                 raise DataFormatError(
                     f"'{source}' holds NaN or infinite numbers, the first is {bad[0]}; `spectrakan check` lists more"
@@ -117,24 +99,12 @@ def _arrays(trajectories: Trajectories) -> Iterator[tuple[str, Array, Sequence[F
         yield "params", trajectories.params[:, None], tuple(FieldSpec(name) for name in trajectories.param_names)
 
 
-def _blocks(values: Array) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """A few samples at a time, with the number of the first."""
-    step = max(1, BLOCK_VALUES // max(1, int(np.prod(values.shape[1:]))))
-    for begin in range(0, int(values.shape[0]), step):
-        yield begin, np.asarray(values[begin : begin + step])
-
-
-def _bad_numbers(name: str, block: npt.NDArray[Any], begin: int, fields: Sequence[FieldSpec]) -> list[BadNumber]:
+def _bad_numbers(name: str, block: npt.NDArray[Any], begin: int, fields: Sequence[FieldSpec]) -> list[str]:
+    """The first NaN and infinities of a block, each with its position."""
     found = np.argwhere(~np.isfinite(block))[:LISTED].tolist()
     return [
-        BadNumber(
-            name,
-            begin + sample,
-            frame,
-            tuple(cell),
-            fields[channel].name,
-            str(float(block[sample, frame, *cell, channel])),
-        )
+        f"{float(block[sample, frame, *cell, channel])} in {name}: sample {begin + sample}, frame {frame}, "
+        f"cell ({', '.join(map(str, cell))}), {fields[channel].name}"
         for sample, frame, *cell, channel in found
     ]
 

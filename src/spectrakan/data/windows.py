@@ -20,7 +20,8 @@ from torch import Tensor
 
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.fields import Array, OperatorSignature, Trajectories, Window
+from spectrakan.fields import Array, GridPart, OperatorSignature, Trajectories, Window
+from spectrakan.fields.grid_part import whole_of
 
 Starts = Literal["all", "first"]
 
@@ -105,7 +106,7 @@ class Windows:
             inputs, targets = _frames(source.inputs, samples, first), _frames(source.values, samples, first)
         else:
             frames = starts[:, None] + np.arange(config.history + config.horizon) * strides[:, None]
-            inputs, targets = _cut(source.values, samples, frames, config.history)
+            inputs, targets = np.split(_frames(source.values, samples, frames), [config.history], axis=1)
             times = torch.from_numpy(np.asarray(source.times, dtype=np.float64)[frames])
         return Window(
             inputs=self._tensor(inputs),
@@ -135,8 +136,10 @@ class Windows:
         config = self.config
         if config.observed_fraction == 1.0:
             return None
-        space = self.trajectories.grid.shape
-        return observed_cells(samples.tolist(), space, config.observed_fraction, config.observed_seed)
+        grid = self.trajectories.grid
+        chosen = samples.tolist(), whole_of(grid).shape, config.observed_fraction, config.observed_seed
+        mask = observed_cells(*chosen)
+        return grid.cut(mask, 2) if isinstance(grid, GridPart) else mask
 
 
 def signature(trajectories: Trajectories, history: int, *, dt_input: bool = False) -> OperatorSignature:
@@ -205,16 +208,6 @@ def _starts(trajectories: Trajectories, config: WindowSettings) -> npt.NDArray[n
             "operator a whole frame of which only a part was observed"
         )
     return np.array([[start, s] for s in config.strides for start in range(frames - config.length(s) + 1)])
-
-
-def _cut(
-    values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[np.int64], history: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The first `history` of the frames and the rest: two gathers from memory, one read from a file."""
-    if isinstance(values, np.ndarray):
-        return _frames(values, samples, frames[:, :history]), _frames(values, samples, frames[:, history:])
-    whole = _frames(values, samples, frames)
-    return whole[:, :history], whole[:, history:]
 
 
 def _frames(values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -30,7 +30,6 @@ def profile(
     *,
     samples: Samples = None,
     thresholds: Sequence[float] = THRESHOLDS,
-    spectrum_frames: Sequence[int] | None = None,
     settings: EvaluationSettings = DEFAULT,
 ) -> dict[str, Any]:
     """One rollout of each sample, analysed frame by frame, as plain JSON values in physical units.
@@ -38,8 +37,8 @@ def profile(
     `times`       of the predicted frames; `lead_times` count from the last given one
     `rmse`, `relative_l2`  for `all` fields and each by name, one number a frame
     `thresholds`  for each of `thresholds`, when the relative L2 error of each sample exceeds it (None: never)
-    `spectra`     energy by shell of wavenumbers of truth, prediction and error at `spectrum_frames` (indices among
-                  the predicted frames; by default the first, the middle and the last)
+    `spectra`     energy by shell of wavenumbers of truth, prediction and error at the first, the middle and
+                  the last predicted frame
     `drift`       change of the domain's mean of conserved quantities, in truth and prediction
 
     Every frame counts here, also where a problem names times to score. Only sums and one number for each sample and
@@ -52,9 +51,7 @@ def profile(
     times = [float(time) for time in trajectories.times[first : first + frames]]
     ahead = [time - start for time in times]
     names = [spec.name for spec in trajectories.fields]
-    chosen = list(spectrum_frames or sorted({0, frames // 2, frames - 1}))
-    if not all(0 <= frame < frames for frame in chosen):
-        raise ConfigError(f"spectra need frames among the {frames} predicted ones, got {chosen}")
+    chosen = sorted({0, frames // 2, frames - 1})
     growth = ErrorGrowth(names, trajectories.grid)
     energies: Totals = {}
     squares: Totals = {}

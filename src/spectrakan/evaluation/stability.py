@@ -9,7 +9,7 @@ range [a, b] of its field than a given multiple of the range:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +29,9 @@ from spectrakan.evaluation.batches import (
     predict_frames,
 )
 from spectrakan.evaluation.evaluate import scored_frames
-from spectrakan.evaluation.operators import Evaluable, as_operator, evaluation_mode
+from spectrakan.evaluation.operators import as_operator, evaluation_mode
 from spectrakan.evaluation.profile import ErrorGrowth
-from spectrakan.fields import Trajectories, Window
+from spectrakan.fields import Trajectories
 from spectrakan.runs.record import as_json
 
 FACTOR = 5
@@ -89,7 +89,9 @@ def stability(
     with evaluation_mode(operator):
         for first in range(0, len(chosen), settings.batch_size):
             window = windows.gather(range(first, min(first + settings.batch_size, len(chosen))))
-            broken += _follow(_stretches(operator, window, base, total), window, bounds, limit, growth)
+            frames = predict_frames(operator, window.inputs, total, window.params, window.grid)
+            growth.add(frames[:, : window.targets.shape[1]], window.targets)
+            broken += map(_blow_up, *bounds.broken(frames, limit))
             if settings.progress is not None:
                 settings.progress(len(broken), len(chosen))
     errors, times = growth.sample_errors(), _times(data, history, total)
@@ -144,32 +146,12 @@ def data_range(trajectories: Trajectories, samples: Sequence[int]) -> FieldRange
     return FieldRange(torch.from_numpy((low + high) / 2), torch.where(width > 0, width, size))
 
 
-def _stretches(model: Evaluable, window: Window, horizon: int, total: int) -> Iterator[Tensor]:
-    """`total` frames in pieces of `horizon`, each continuing from the last frames of the one before."""
-    inputs = window.inputs
-    for first in range(0, total, horizon):
-        frames = predict_frames(model, inputs, min(horizon, total - first), window.params, window.grid)
-        yield frames
-        inputs = torch.cat([inputs.to(frames.dtype), frames], dim=1)[:, -inputs.shape[1] :]
-
-
-def _follow(
-    stretches: Iterator[Tensor], window: Window, bounds: FieldRange, limit: float, growth: ErrorGrowth
-) -> list[tuple[int, str] | None]:
-    """First broken frame, counted from 1, and kind of blow-up of each sample; frames without truth are dropped."""
-    known, kept, flags = window.targets.shape[1], [], []
-    done = 0
-    for frames in stretches:
-        flags.append(torch.stack(bounds.broken(frames, limit)))
-        kept.append(frames[:, : max(0, known - done)])
-        done += frames.shape[1]
-    growth.add(torch.cat(kept, dim=1), window.targets)
-    ends: list[tuple[int, str] | None] = []
-    for not_finite, beyond in torch.cat(flags, dim=2).unbind(1):
-        broken = (not_finite | beyond).nonzero().flatten().tolist()
-        kind = "not finite" if broken and bool(not_finite[broken[0]]) else "out of range"
-        ends.append((broken[0] + 1, kind) if broken else None)
-    return ends
+def _blow_up(not_finite: Tensor, beyond: Tensor) -> tuple[int, str] | None:
+    """The first broken frame of a sample, counted from 1, and the kind of blow-up."""
+    broken = (not_finite | beyond).nonzero().flatten().tolist()
+    if not broken:
+        return None
+    return broken[0] + 1, "not finite" if bool(not_finite[broken[0]]) else "out of range"
 
 
 def _times(data: Trajectories, history: int, frames: int) -> list[float]:

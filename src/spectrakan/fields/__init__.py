@@ -1,7 +1,21 @@
 """The nouns of the package: grids, fields, signatures, trajectories and windows."""
 
 from spectrakan.fields.grid import BOUNDARIES, Boundary, Grid
+from spectrakan.fields.grid_part import GridPart, SpaceGroup
 from spectrakan.fields.signature import OperatorSignature, Window
-from spectrakan.fields.trajectories import Array, FieldSpec, Trajectories
+from spectrakan.fields.trajectories import Array, FieldSpec, Source, Trajectories, blocks
 
-__all__ = ["BOUNDARIES", "Array", "Boundary", "FieldSpec", "Grid", "OperatorSignature", "Trajectories", "Window"]
+__all__ = [
+    "BOUNDARIES",
+    "Array",
+    "Boundary",
+    "FieldSpec",
+    "Grid",
+    "GridPart",
+    "OperatorSignature",
+    "Source",
+    "SpaceGroup",
+    "Trajectories",
+    "Window",
+    "blocks",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,23 +18,29 @@ MOST_MAPS = 5
 """Frames that are drawn of a field on two axes."""
 
 
-def as_html(data: Trajectories) -> str:
-    """The facts of a set as an HTML table."""
+def facts(data: Trajectories) -> dict[str, str]:
+    """What a set is, line by line; what it does not have is left out."""
     rows = {
+        "problem": data.name or "unknown",
         "samples": str(data.num_samples),
         "fields": ", ".join(f"{spec.name} [{spec.unit}]" if spec.unit else spec.name for spec in data.fields),
         "input fields": ", ".join(spec.name for spec in data.input_fields),
         "cells": " x ".join(str(size) for size in data.grid.shape),
         "domain": " x ".join(f"[{low:g}, {high:g}]" for low, high in data.grid.bounds),
         "boundary": ", ".join(data.grid.boundary),
-        "frames": f"{len(data.times)}, from t = {data.times[0]:g} to {data.times[-1]:g}",
+        "frames": "" if data.steady else f"{len(data.times)}, from t = {data.times[0]:g} to {data.times[-1]:g}",
         "parameters": ", ".join(data.param_names),
-        "numbers": f"{data.values.dtype}, {np.prod(data.values.shape) * data.values.dtype.itemsize / 1e6:.3g} MB",
+        "constants": ", ".join(f"{name} {value:g}" for name, value in data.constants.items()),
+        "numbers": f"{data.values.dtype}, {math.prod(data.values.shape) * data.values.dtype.itemsize / 1e6:.3g} MB",
     }
+    return {name: text for name, text in rows.items() if text}
+
+
+def as_html(data: Trajectories) -> str:
+    """The facts of a set as an HTML table."""
     cells = "".join(
         f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{html.escape(text)}</td></tr>"
-        for name, text in rows.items()
-        if text
+        for name, text in facts(data).items()
     )
     return f"<table><caption>Trajectories <b>{html.escape(data.name or 'unnamed')}</b></caption>{cells}</table>"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,11 +12,12 @@ import torch
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields.grid import Boundary, Grid
+from spectrakan.fields.grid_part import GridPart, SpaceGroup
 
 
 @runtime_checkable
-class Array(Protocol):
-    """What an array must offer here: a NumPy array, or one that is read from a file piece by piece."""
+class Source(Protocol):
+    """An array in memory, or one that is read from a file part by part."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -32,9 +33,30 @@ class Array(Protocol):
         """The part that `key` names, as a NumPy array."""
         ...
 
+
+@runtime_checkable
+class Array(Source, Protocol):
+    """What an array must offer here: a NumPy array, or one that is read from a file piece by piece."""
+
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         """The whole, as a NumPy array."""
         ...
+
+
+BLOCK_BYTES = 2**26
+"""Most that is read in one piece while a large array is copied (64 MiB)."""
+
+
+def samples_per_block(array: Array) -> int:
+    """How many samples are at most `BLOCK_BYTES`; at least one."""
+    return max(1, BLOCK_BYTES // max(1, int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize))
+
+
+def blocks(array: Array) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """The samples of an array in pieces of at most `BLOCK_BYTES` or one sample, each with the number of its first."""
+    step = samples_per_block(array)
+    for first in range(0, array.shape[0], step):
+        yield first, np.asarray(array[first : first + step])
 
 
 @dataclass(frozen=True)
@@ -181,7 +203,10 @@ class Trajectories:
         )
 
     def to_xarray(self) -> Any:
-        """The same as an `xarray.Dataset` with a variable for each field; needs xarray (extra `climate`)."""
+        """The same as an `xarray.Dataset` with a variable for each field; needs xarray (extra `climate`).
+
+        A field whose name is that of an axis or of another field gets the prefix `field_` or `input_`.
+        """
         try:
             import xarray
         except ImportError:
@@ -190,11 +215,14 @@ class Trajectories:
         coords: dict[str, Any] = {"time": self.times}
         coords |= {axis: centres.numpy() for axis, centres in zip(axes, self.grid.coordinates, strict=True)}
         variables: dict[str, Any] = {}
-        stored = [(("sample", "time", *axes), np.asarray(self.values), self.fields)]
+        stored = [("field", ("sample", "time", *axes), np.asarray(self.values), self.fields)]
         if self.inputs is not None:
-            stored.append((("sample", *axes), np.asarray(self.inputs)[:, 0], self.input_fields))
-        for dims, values, specs in stored:
-            variables |= {s.name: (dims, values[..., i], {"units": s.unit}) for i, s in enumerate(specs)}
+            stored.append(("input", ("sample", *axes), np.asarray(self.inputs)[:, 0], self.input_fields))
+        for kind, dims, values, specs in stored:
+            for channel, spec in enumerate(specs):
+                taken = spec.name in {*coords, *variables}
+                key = f"{kind}_{spec.name}" if taken else spec.name
+                variables[key] = (dims, values[..., channel], {"units": spec.unit})
         if self.params is not None:
             variables |= {key: (("sample",), self.params[:, i]) for i, key in enumerate(self.param_names)}
         return xarray.Dataset(variables, coords=coords, attrs={"title": self.name})
@@ -214,6 +242,14 @@ class Trajectories:
         """The frames from `start` up to and without `stop`; frames of a file stay unread."""
         frames = (slice(None), slice(start, stop))
         return replace(self, values=_cut(self.values, *frames), times=self.times[start:stop], origin={})
+
+    def cut(self, space: SpaceGroup) -> Trajectories:
+        """The cells of space that one process holds; those of a file stay unread."""
+        grid = GridPart.of(self.grid, space)
+        start, stop = space.ends(self.grid.shape[0])[space.rank : space.rank + 2]
+        cells = (slice(None), slice(None), slice(start, stop))
+        inputs = None if self.inputs is None else _cut(self.inputs, *cells)
+        return replace(self, values=_cut(self.values, *cells), inputs=inputs, grid=grid, origin={})
 
     def every(self, stride: int) -> Trajectories:
         """Every `stride`-th frame, from the first on; frames of a file stay unread."""
@@ -335,8 +371,10 @@ def _instants(times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def _cut(array: Array, *key: Any) -> Array:
-    """A part of an array; slices of an array in a file stay unread."""
-    if all(isinstance(entry, slice) for entry in key) and hasattr(array, "narrow"):
-        narrowed: Array = array.narrow(*key)
+    """A part of an array; slices of an array in a file stay unread, samples in a list are read one by one."""
+    if not isinstance(array, np.ndarray):
+        if isinstance(key[0], np.ndarray):
+            return np.stack([np.asarray(array[int(sample)]) for sample in key[0]])
+        narrowed: Array = array.narrow(*key)  # type: ignore[attr-defined]
         return narrowed
-    return np.asarray(array[key if len(key) > 1 else key[0]])
+    return np.asarray(array[key])

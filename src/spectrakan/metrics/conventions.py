@@ -25,6 +25,8 @@ exact convention with equal cells.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from spectrakan.errors import ConfigError
@@ -55,10 +57,10 @@ class ExactReduction:
         accumulate(self.totals, new | {"largest": torch.cat([frames.amax(0, keepdim=True), frames])})
         self.samples += errors.error.shape[0]
 
-    def merge(self, other: ExactReduction) -> None:
-        """Add the samples of another stream."""
-        accumulate(self.totals, other.totals)
-        self.samples += other.samples
+    def merge(self, counts: Mapping[str, int], sums: Mapping[str, Totals]) -> None:
+        """Add the counts and sums of another stream."""
+        self.samples += counts["samples"]
+        accumulate(self.totals, sums["totals"])
 
     def result(self) -> Scores:
         """The scores of all samples."""
@@ -101,19 +103,17 @@ class PDEBenchReduction:
                 accumulate(self.totals, _batch_scores(self.open, self.filled))
                 self.open, self.filled, self.batches = {}, 0, self.batches + 1
 
-    def merge(self, other: PDEBenchReduction) -> None:
-        """Add the samples of another stream; they follow those of this one."""
-        if self.filled and other.samples:
+    def merge(self, counts: Mapping[str, int], sums: Mapping[str, Totals]) -> None:
+        """Add the counts and sums of another stream; its samples follow those of this one."""
+        if self.filled and counts["samples"]:
             raise ConfigError(
                 f"the last mini-batch holds {self.filled} of {self.batch_size} samples, so nothing can "
                 "follow it; give each process a multiple of batch_size samples, and the last one the rest"
             )
-        self.samples += other.samples
-        self.batches += other.batches
-        self.filled = other.filled if other.samples else self.filled
-        self.open = dict(other.open) if other.samples else self.open
-        accumulate(self.totals, other.totals)
-        accumulate(self.relative, other.relative)
+        for name in ("samples", "batches", "filled"):
+            setattr(self, name, getattr(self, name) + counts[name])
+        for name in ("open", "totals", "relative"):
+            accumulate(getattr(self, name), sums[name])
 
     def result(self) -> Scores:
         """The scores of all samples; an incomplete mini-batch counts like a full one."""

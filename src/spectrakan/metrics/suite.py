@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from spectrakan.errors import ConfigError, DataFormatError, ShapeError, nearest
+from spectrakan.errors import ConfigError, ShapeError, nearest
 from spectrakan.fields import Grid
 from spectrakan.metrics.conventions import ExactReduction, PDEBenchReduction
 from spectrakan.metrics.frame_errors import frame_errors
@@ -56,7 +55,7 @@ def score_fields(
 class MetricAccumulator:
     """The same scores from a stream of batches, for test sets larger than memory or spread over processes.
 
-    Only sums are kept, so `result` may be called at any time, `merge` joins streams and `state` is plain JSON.
+    Only sums are kept, so `result` may be called at any time; `state` is plain JSON, and `merge` adds one.
     In the PDEBench convention the samples must come in the order of the test set; the mini-batches are cut
     anew from the stream, whatever the sizes of the updates.
 
@@ -102,21 +101,17 @@ class MetricAccumulator:
         for predicted, true in paired_blocks(pred, target):
             reduction.add(frame_errors(predicted, true, volumes, reduction.signed))
 
-    def merge(self, other: MetricAccumulator) -> None:
-        """Add the samples of another stream; in the PDEBench convention they follow those of this one."""
-        if other is self:
-            raise ConfigError("a stream cannot be merged into itself: its samples would count twice")
-        mine, its = (self.convention, self.batch_size), (other.convention, other.batch_size)
-        if mine != its:
-            raise ConfigError(f"streams of different conventions cannot be merged: {mine} and {its}")
-        if self._weights() != other._weights():
-            raise ConfigError("streams on grids with different cell volumes cannot be merged")
-        if other._shape is None or other._reduction is None:
+    def merge(self, state: dict[str, Any]) -> None:
+        """Add the samples of another stream's `state`; in the PDEBench convention they follow those of this one."""
+        mine = self._kind()
+        if bad := [name for name, value in mine.items() if state[name] != value]:
+            raise ConfigError(f"streams of different {', '.join(bad)} cannot be merged; give both the same")
+        if state["shape"] is None:
             return
-        if self._shape not in (None, other._shape):
-            raise ShapeError(f"streams of samples {self._shape} and {other._shape} cannot be merged")
-        merge: Callable[[Any], None] = self._start(other._shape).merge  # of the same convention, hence of one class
-        merge(other._reduction)
+        shape = tuple(state["shape"])
+        if self._shape not in (None, shape):
+            raise ShapeError(f"streams of samples {self._shape} and {shape} cannot be merged")
+        self._start(shape).merge(state["counts"], {name: unpack_totals(sums) for name, sums in state["sums"].items()})
 
     def result(self) -> Scores:
         """The scores of all samples added so far."""
@@ -125,36 +120,19 @@ class MetricAccumulator:
         return self._reduction.result()
 
     def state(self) -> dict[str, Any]:
-        """The sums as plain JSON values; `restore` rebuilds the stream, with the same grid."""
-        reduction = self._reduction
-        content: dict[str, Any] = {
-            "convention": self.convention,
-            "batch_size": self.batch_size,
+        """The sums as plain JSON values, which `merge` of a stream with the same grid takes."""
+        kept = {} if self._reduction is None else vars(self._reduction)
+        return self._kind() | {
             "shape": None if self._shape is None else list(self._shape),
-            "weights": self._weights(),
+            "counts": {name: count for name, count in kept.items() if isinstance(count, int)},
+            "sums": {name: pack_totals(sums) for name, sums in kept.items() if isinstance(sums, dict)},
         }
-        if reduction is not None:
-            for name, value in vars(reduction).items():
-                content[name] = pack_totals(value) if isinstance(value, dict) else value
-        return content
 
-    @classmethod
-    def restore(cls, state: dict[str, Any], *, grid: Grid | None = None) -> MetricAccumulator:
-        """A stream that continues from `state`."""
-        try:
-            made = cls(state["convention"], batch_size=state["batch_size"], grid=grid)
-            if made._weights() != state["weights"]:
-                raise ConfigError("the state was taken on a grid with other cell volumes; restore with that one")
-            if state["shape"] is None:
-                return made
-            shape = tuple(int(size) for size in state["shape"])
-            check_fields("the state's samples", (1, *shape), grid)
-            reduction = made._start(shape)
-            for name, value in vars(reduction).items():
-                setattr(reduction, name, unpack_totals(state[name]) if isinstance(value, dict) else int(state[name]))
-        except (KeyError, TypeError, ValueError, RuntimeError) as problem:
-            raise DataFormatError(f"not the state of a metric stream: {problem!r}") from None
-        return made
+    def _kind(self) -> dict[str, Any]:
+        """What streams must have in common to be merged: `weights` are None where all cells count the same."""
+        weighted = self.convention == "exact" and self.grid is not None and not self.grid.is_uniform()
+        weights = [weight.tolist() for weight in self.grid.weights] if weighted and self.grid is not None else None
+        return {"convention": self.convention, "batch_size": self.batch_size, "weights": weights}
 
     def _start(self, shape: tuple[int, ...]) -> ExactReduction | PDEBenchReduction:
         if self._reduction is None:
@@ -163,9 +141,3 @@ class MetricAccumulator:
                 ExactReduction() if self.batch_size is None else PDEBenchReduction(self.batch_size, len(shape) - 2)
             )
         return self._reduction
-
-    def _weights(self) -> list[list[float]] | None:
-        """Shares of the cells along each axis; None where all cells count the same."""
-        if self.convention != "exact" or self.grid is None or self.grid.is_uniform():
-            return None
-        return [weight.tolist() for weight in self.grid.weights]

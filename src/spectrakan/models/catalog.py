@@ -19,11 +19,10 @@ from spectrakan.models.lno import LNO, LNOConfig
 from spectrakan.models.local_fno import LocalFNO, LocalFNOConfig
 from spectrakan.models.operator import Operator
 from spectrakan.models.own_module import Factory, ModuleConfig, ModuleOperator
-from spectrakan.models.ridge import Ridge, RidgeConfig
 from spectrakan.models.spectrakan import AMFNO, AMFNOConfig, SpectraKAN, SpectraKANConfig
 from spectrakan.models.stages import Stages
 from spectrakan.models.transolver import Transolver, TransolverConfig
-from spectrakan.models.trivial import Climatology, ClimatologyConfig, Persistence, PersistenceConfig
+from spectrakan.models.trivial import Climatology, Persistence, Ridge, RidgeConfig, TrivialConfig
 from spectrakan.models.unet import UNet, UNetConfig
 
 MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
@@ -36,10 +35,10 @@ MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
     "transolver": (Transolver, TransolverConfig),
     "local_fno": (LocalFNO, LocalFNOConfig),
     "deepokan": (DeepOKAN, DeepOKANConfig),
-    "cvit": (CViT, CViTConfig),
     "deeponet": (DeepONet, DeepONetConfig),
-    "persistence": (Persistence, PersistenceConfig),
-    "climatology": (Climatology, ClimatologyConfig),
+    "cvit": (CViT, CViTConfig),
+    "persistence": (Persistence, TrivialConfig),
+    "climatology": (Climatology, TrivialConfig),
     "ridge": (Ridge, RidgeConfig),
 }
 """Operator and settings class by name."""
@@ -48,31 +47,12 @@ _PAPER: dict[str, Any] = {
     "num_modes": 12, "coarse_num_layers": 4, "coarse_mixing": "axial", "block": "plain", "squeeze_excite": "plain",
     "basis": "fourier", "coordinates": "all", "extension": "zero", "predict": "direct", "noise_level": 0.0,
 }  # fmt: skip
-_SMALL_CVIT: dict[str, Any] = {
-    "width": 64, "num_layers": 2, "num_heads": 4, "decoder_width": 64, "decoder_heads": 4, "patch": 8, "cells": 64,
-    "latent_cells": 16, "latent_width": 32, "sharpness": 400.0,
-}  # fmt: skip
-_DARCY_TRANSOLVER: dict[str, Any] = {
-    "width": 128, "num_layers": 8, "num_slices": 64, "projection": "convolution", "positions": "distances"
-}  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "spectrakan": {"paper": _PAPER},
+    "spectrakan": {"paper": _PAPER, "conditioned": {"conditioning": "film", "pool": "dynamics"}},
     "amfno": {"paper": _PAPER},
-    "unet": {"small": {"width": 12}},
-    "fno": {"small": {"width": 16, "num_modes": 8}},
-    "ffno": {"small": {"width": 32, "num_modes": 12, "num_layers": 4, "mlp_ratio": 2, "gain": 1.0}},
-    "lno": {"small": {"width": 8, "num_modes": 4}},
-    "transolver": {
-        "darcy": _DARCY_TRANSOLVER,
-        "small": {"width": 32, "num_layers": 2, "num_heads": 4, "num_slices": 8},
-    },
-    "local_fno": {"small": {"width": 16, "num_modes": 8}},
-    "deepokan": {"small": {"num_centres": 8}},
-    "cvit": {"small": _SMALL_CVIT},
-    "deeponet": {"small": {"width": 64, "num_features": 64}},
 }
-"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter, `darcy` the
-published size for that task, `small` a size for work on a CPU."""
+"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter,
+`conditioned` a trunk that depends on how the state evolves."""
 
 
 @dataclass(frozen=True)
@@ -101,16 +81,15 @@ CAPABILITIES: dict[str, Capabilities] = {
     "spectrakan": Capabilities(2, "modes below each axis' limit"),
     "amfno": Capabilities(2, "modes below each axis' limit"),
     "unet": Capabilities(None, "3-wide stencils of cells"),
-    # Two cells of padding, as published; order 2 with `padding_at` or without padding.
+    # Two cells of padding, as published; order 2 without padding.
     "fno": Capabilities(1, "low modes of all axes jointly"),
     "ffno": Capabilities(2, "low modes of each axis"),
     "lno": Capabilities(1, "poles and residues in physical units"),
-    # `projection="convolution"` runs only.
     "transolver": Capabilities(2, "cells by coordinates, in learned slices"),
     "local_fno": Capabilities(1, "low modes, and kernels in physical units"),
     "deepokan": Capabilities(2, "fixed sensors"),
-    "cvit": Capabilities(2, "patches of a fixed lattice"),
     "deeponet": Capabilities(2, "fixed sensors"),
+    "cvit": Capabilities(2, "patches of a fixed lattice"),
     "persistence": Capabilities(2, "the last frame"),
     "climatology": Capabilities(2, "nothing"),
     "ridge": Capabilities(2, "low modes of all axes jointly"),

@@ -1,18 +1,12 @@
 """DeepONet: coefficients from the input, basis functions from the coordinates.
 
-u_c(x) = sum_k b_ck(u(s_1), .., u(s_m), params) t_k(x) + bias_c,     b and t multilayer perceptrons
+u_c(x) = sum_k b_ck(u(s_1), .., u(s_m), params) t_k(x) / sqrt(K) + bias_c,     b and t multilayer perceptrons
 
 Lu, Jin, Pang, Zhang, Karniadakis, Learning nonlinear operators via DeepONet, Nature Machine Intelligence 3, 2021.
-Its networks for ordinary equations are small (100 sensors, width 40), so the sizes are those of Lu et al., A
-comprehensive and fair comparison of two neural operators, Comput. Methods Appl. Mech. Eng. 393, 2022: width 128 and
-128 features; 3 hidden layers in the branch for Burgers' equation (2 in its trunk, tanh) and in the trunk for Darcy
-flow (ReLU). Here both networks have 3, and ReLU. The branch reads the history at a lattice of fixed sensors s
-(`nn/branch_trunk`) and the trunk is evaluated at the cell centres, so any grid works. Several output fields share the
-trunk and split the branch. Different from that comparison's code:
-- the branch is fully connected in 2D too, there convolutional on 29² nodes, which ties it to them;
-- a periodic axis enters the trunk as cosine and sine of 2 pi x, there of 4 pi x too; the other axes as 2x - 1;
-- the sum is divided by sqrt(num_features), so that it starts at unit scale;
-- a field is brought to unit scale by one mean and deviation, there by one for each node.
+Width 128, 128 features, 3 hidden layers and tanh are those of Lu et al., A comprehensive and fair comparison of two
+neural operators, Comput. Methods Appl. Mech. Eng. 393, 2022. The branch reads the history at a lattice of fixed
+sensors (`read_sensors`) and the trunk is evaluated at the cell centres, so any grid works; several fields share the
+trunk and split the branch. The sum is divided by sqrt(K), so that it starts at unit scale.
 """
 
 from __future__ import annotations
@@ -20,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,11 +24,8 @@ from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.branch_trunk import branch_trunk, sensed, trunk_coordinates
-
-SENSORS: dict[int, int] = {1: 100, 2: 32, 3: 12}
-"""Sensors along each axis by number of axes: 100 in 1D as in the first paper; near the published 29 in 2D."""
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
+from spectrakan.nn.embedding import cell_coordinates, read_sensors
+from spectrakan.nn.execution import force_fp32
 
 
 @settings
@@ -42,69 +33,64 @@ class DeepONetConfig:
     """Settings of branch and trunk."""
 
     sensors: Count | Literal["auto"] = "auto"
-    """Sensors along each axis; "auto": 100 in 1D, 32 in 2D, 12 in 3D."""
+    """Sensors along each axis; "auto": by the number of axes (`auto_sensors`)."""
     width: Count = 128
     """Hidden width of both networks."""
     num_layers: Count = 3
     """Hidden layers of both networks."""
     num_features: Count = 128
     """Basis functions of the trunk, and coefficients of each output field."""
-    activation: Literal["relu", "tanh", "gelu"] = "relu"
-    """Nonlinearity of both networks."""
 
 
-class BranchTrunkOperator(Operator):
-    """Branch times trunk; a subclass builds both networks for the widths of `layer_widths`."""
-
-    branch: nn.Module
-    trunk: nn.Module
-    counts: tuple[int, ...]
-
-    def layer_widths(self, sensors: int, hidden: list[int], num_features: int) -> tuple[list[int], list[int]]:
-        """Widths of both networks: sensors and parameters to coefficients, coordinates to basis functions."""
-        signature = self.signature
-        self.counts = (sensors,) * signature.space_dims
-        self.periodic = tuple(kind == "periodic" for kind in self.boundary)
-        read = signature.history * signature.in_channels * math.prod(self.counts) + signature.num_params
-        branch = [read, *hidden, self.network_out_channels * num_features]
-        return branch, [signature.space_dims + sum(self.periodic), *hidden, num_features]
-
-    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """Coefficients of each sample times the basis on this grid."""
-        basis = self.basis(axes, history)
-        rows = branch_trunk(self.branch(sensed(history, params, axes, self.counts)), basis)
-        # Sums of many products start at unit scale, whatever the number of features.
-        output: Tensor = (basis.shape[1] ** -0.5 * rows).unflatten(1, history.shape[2:-1])
-        return output
-
-    def basis(self, axes: Sequence[Axis], like: Tensor) -> Tensor:
-        """The trunk's functions t_k at the cell centres, `(cells, num_features)`."""
-        functions: Tensor = self.trunk(trunk_coordinates(axes, self.periodic, like))
-        return functions
-
-
-class DeepONet(BranchTrunkOperator):
+class DeepONet(Operator):
     """Branch times trunk; see the file's equation."""
 
     name = "deeponet"
     config: DeepONetConfig
+    auto_sensors: ClassVar[dict[int, int]] = {1: 100, 2: 32, 3: 12}
+    has_bias: ClassVar[bool] = True
 
     def __init__(self, signature: OperatorSignature, config: DeepONetConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
-        sensors = SENSORS[signature.space_dims] if config.sensors == "auto" else config.sensors
-        branch, trunk = self.layer_widths(sensors, [config.width] * config.num_layers, config.num_features)
-        self.branch = perceptron(branch, config.activation)
-        self.trunk = perceptron(trunk, config.activation, ends_active=True)
-        self.bias = nn.Parameter(torch.zeros(self.network_out_channels))
+        dims, hidden, features = signature.space_dims, [config.width] * config.num_layers, config.num_features
+        self.counts = (self.auto_sensors[dims] if config.sensors == "auto" else config.sensors,) * dims
+        self.periodic = tuple(kind == "periodic" for kind in self.boundary)
+        read = signature.history * signature.in_channels * math.prod(self.counts) + signature.num_params
+        branch = [read, *hidden, self.network_out_channels * features]
+        self.branch, self.trunk = self._networks(branch, [dims + sum(self.periodic), *hidden, features])
+        self.bias = nn.Parameter(torch.zeros(self.network_out_channels)) if self.has_bias else None
 
+    def _networks(self, branch: Sequence[int], trunk: Sequence[int]) -> tuple[nn.Module, nn.Module]:
+        """Networks of these widths: inputs to coefficients, coordinates to basis functions."""
+        return perceptron(branch), nn.Sequential(perceptron(trunk), nn.Tanh())
+
+    @force_fp32
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """The product of both networks and the bias of each field."""
-        return super()._forward(history, params, axes) + self.bias
+        """Coefficients of each sample times the basis on this grid, in full precision."""
+        basis = self.trunk(trunk_coordinates(axes, self.periodic, history))
+        coefficients = self.branch(self._sensed(history, params, axes)).unflatten(1, (-1, basis.shape[1]))
+        rows = (coefficients @ basis.T).transpose(1, 2) * basis.shape[1] ** -0.5
+        output: Tensor = rows.unflatten(1, history.shape[2:-1])
+        return output if self.bias is None else output + self.bias
+
+    def _sensed(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """The history at the sensors, flattened, and the parameters behind it, `(batch, inputs)`."""
+        values = read_sensors(history, axes, self.counts).flatten(1)
+        return values if params is None else torch.cat([values, params], dim=1)
 
 
-def perceptron(widths: Sequence[int], activation: str, *, ends_active: bool = False) -> nn.Sequential:
-    """Linear maps of the given widths with a nonlinearity between them, and after the last if `ends_active`."""
+def perceptron(widths: Sequence[int]) -> nn.Sequential:
+    """Linear maps of the given widths with tanh between them."""
     steps: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        steps += [nn.Linear(inputs, outputs), ACTIVATIONS[activation]()]
-    return nn.Sequential(*(steps if ends_active else steps[:-1]))
+        steps += [nn.Linear(inputs, outputs), nn.Tanh()]
+    return nn.Sequential(*steps[:-1])
+
+
+def trunk_coordinates(axes: Sequence[Axis], periodic: Sequence[bool], like: Tensor) -> Tensor:
+    """2x - 1, or cosine and sine of 2 pi x where the axis is periodic: all in [-1, 1], `(cells, coordinates)`."""
+    columns: list[Tensor] = []
+    for x, wraps in zip(cell_coordinates(axes, like).unbind(1), periodic, strict=True):
+        angle = 2 * math.pi * x
+        columns += [angle.cos(), angle.sin()] if wraps else [2 * x - 1]
+    return torch.stack(columns, dim=1)

@@ -27,8 +27,8 @@ from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis, padded_axis
 from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
 from spectrakan.nn.joint_spectral import FourierLayer
-from spectrakan.nn.pointwise import PointwiseLinear
-from spectrakan.nn.readout import Readout
+from spectrakan.nn.pointwise import PointwiseLinear, Readout
+from spectrakan.numerics.fourier import Basis
 
 
 @settings
@@ -42,11 +42,8 @@ class FNOConfig:
     num_layers: Count = 4
     """Fourier layers."""
     padding: Annotated[int, Field(ge=0)] = 2
-    """Cells of zeros past the far end of each axis."""
-    padding_at: Annotated[int, Field(ge=1)] | None = None
-    """Cells along an axis to which `padding` refers; on finer grids it grows in proportion, so that the padded share
-    of the domain, and with it the meaning of each mode, stays. Unset: always `padding` cells, as published, and a
-    model changes by O(padding / n) between grids."""
+    """Cells of zeros past the far end of each axis, as published, so that a model changes by O(padding / n) between
+    grids; 0: none."""
     readout_width: Count = 128
     """Hidden channels of the pointwise readout."""
 
@@ -79,18 +76,20 @@ class FNO(LiftedOperator):
     """The operator of the file's equations."""
 
     name = "fno"
+    cuts_space = True
     config: FNOConfig
 
     def __init__(self, signature: OperatorSignature, config: FNOConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
         self.add_lift_and_readout(config.width, config.readout_width)
+        bases: list[Basis] = ["fourier"] * signature.space_dims
         self.layers = nn.ModuleList(
-            FourierLayer(config.width, config.num_modes, signature.space_dims) for _ in range(config.num_layers)
+            FourierLayer(config.width, config.num_modes, bases) for _ in range(config.num_layers)
         )
 
     def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """The layers on the padded box."""
-        field, wider = pad_far_end(field, axes, [self._padding(axis.cells) for axis in axes])
+        field, wider = pad_far_end(field, axes, [self.config.padding] * len(axes))
         for number, layer in enumerate(self.layers, start=1):
             field = layer(field, wider)
             if number < len(self.layers):
@@ -99,15 +98,11 @@ class FNO(LiftedOperator):
             field = field.narrow(dim, 0, axis.cells)
         return field.contiguous()
 
-    def _padding(self, cells: int) -> int:
-        if self.config.padding_at is None:
-            return self.config.padding
-        # Rounded half up; `round` takes even numbers, and cells may be a symbol while tracing.
-        return (2 * self.config.padding * cells + self.config.padding_at) // (2 * self.config.padding_at)
-
 
 def pad_far_end(field: Tensor, axes: Sequence[Axis], cells: Sequence[int]) -> tuple[Tensor, tuple[Axis, ...]]:
     """Zeros past the far end of each axis, and the axes of the larger box."""
-    sides = [side for count in reversed(cells) for side in (0, count)]
     wider = tuple(padded_axis(axis, count) if count else axis for axis, count in zip(axes, cells, strict=True))
-    return (F.pad(field, sides) if any(cells) else field), wider
+    # Of an axis that is cut among processes only the last part is padded.
+    more = [larger.cells - axis.cells for larger, axis in zip(wider, axes, strict=True)]
+    sides = [side for count in reversed(more) for side in (0, count)]
+    return (F.pad(field, sides) if any(more) else field), wider

@@ -4,28 +4,42 @@
 
 Cao et al., Laplace neural operator for solving differential equations, Nature Machine Intelligence 2024. Sizes
 follow the published scripts by dimension: 16 poles and width 4 in 1D (no coordinates, no norm), 4 and 16 in 2D, 4 and
-8 in 3D (readout of 64 with relu; norm only in 2D). Faults of the published code, corrected in `nn.pole_residue`:
+8 in 3D (readout of 64 with relu; norm only in 2D). Faults of the published code, corrected here:
 its poles start with, and may keep, a positive real part, so that outputs grow without bound; its transient
 part contracts the channels twice; over several axes it leaves out the products of one axis' steady with another's
 transient part; it holds batch x width² x poles^d x cells^d numbers at once; and it needs the training grid.
+
+The Laplace layer: each pair of channels is a linear system given by its poles and residues, at rest at x = 0.
+
+Along one axis the input is the Fourier series u(x) = sum_l alpha_l e^{i w_l x} through its cells, and the system
+K(s) = sum_n beta_n / (s - mu_n) responds with
+    y(x) = sum_l alpha_l K(i w_l) e^{i w_l x}  -  sum_n beta_n e^{mu_n x} sum_l alpha_l / (i w_l - mu_n),
+its steady and its transient part; y is the real part of the convolution of u with sum_n beta_n e^{mu_n x}, x > 0.
+Over several axes K(s) = sum_{n_1..n_d} beta_{n_1..n_d} prod_a 1 / (s_a - mu_{a, n_a}); the response is the product
+of "steady minus transient" of all axes, so it has 2^d parts. Each is contracted axis by axis: no array is larger
+than batch x width² x poles x cells^(d-1).
+Shapes: fields `(channel, batch, *space)`; poles of an axis `(in, out, poles, 2)`; residues `(in, out, *poles, 2)`.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
-from spectrakan.nn.axis import Axis
+from spectrakan.nn.axis import Axis, wave_transform
 from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
 from spectrakan.nn.pointwise import pointwise
-from spectrakan.nn.pole_residue import PoleResidue
+from spectrakan.nn.spectral import multiply_modes
 from spectrakan.numerics.quadrature import weighted_mean
 
 PUBLISHED_SIZES: dict[int, tuple[int, int, int]] = {1: (4, 16, 128), 2: (16, 4, 128), 3: (8, 4, 64)}
@@ -104,3 +118,99 @@ def instance_norm(field: Tensor, axes: Sequence[Axis]) -> Tensor:
     centred = field - weighted_mean(field, weights).view(shape)
     variance = weighted_mean(centred.square(), weights).view(shape)
     return centred * torch.rsqrt(variance + NORM_FLOOR)
+
+
+MIN_DECAY = 0.05
+"""Slowest decay over the unit length: below it, steady and transient part would cancel to rounding error."""
+FIRST_DECAYS = (1.0, 8.0)
+"""Decays before training, uniform between."""
+
+_MODE, _POLE, _CELL = "pqr", "xyz", "uvw"
+Key = tuple[bool, ...]
+
+
+class PoleResidue(nn.Module):
+    """The layer of the file's equations; poles have a negative real part for all parameters.
+
+    The first of the two numbers of a pole gives its decay, `MIN_DECAY` + softplus; the second its frequency.
+    """
+
+    def __init__(self, width: int, num_poles: int, space_dims: int) -> None:
+        super().__init__()
+        pairs = (width, width)
+        self.poles = nn.ParameterList(_first_poles((*pairs, num_poles)) for _ in range(space_dims))
+        # A system whose poles all respond at their own decay's size keeps the variance of its input.
+        size = (sum(FIRST_DECAYS) / 2) ** space_dims / math.sqrt(2 * width * num_poles**space_dims)
+        self.residues = nn.Parameter(size * torch.randn(*pairs, *[num_poles] * space_dims, 2))
+
+    def complex_poles(self, axis: int) -> Complex[Tensor, "channel out poles"]:
+        """The poles mu along one axis."""
+        decay, frequency = self.poles[axis].unbind(-1)
+        return torch.complex(-MIN_DECAY - F.softplus(decay), frequency)
+
+    def forward(
+        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
+    ) -> Float[Tensor, "channel batch *space"]:
+        """`(channel, batch, *space)` to the same shape."""
+        waves = [wave_transform(axis, field) for axis in axes]
+        spectrum = field.to(waves[0][1].dtype)
+        gains, decays = [], []
+        for number, (axis, (frequencies, analysis)) in enumerate(zip(axes, waves, strict=True)):
+            poles = self.complex_poles(number)[..., None]
+            gains.append(1 / (1j * frequencies - poles))
+            decays.append((poles * axis.centres.to(field.dtype).to(field.device)).exp())
+            spectrum = torch.tensordot(analysis, spectrum, dims=([1], [number + 2])).movedim(0, number + 2)
+        parts = {
+            key: self._part(spectrum, gains, decays, key)
+            for key in itertools.product((False, True), repeat=len(axes))
+        }
+        output = _put_together(parts, axes, [analysis for _, analysis in waves])
+        return output.real.contiguous()
+
+    def _part(self, spectrum: Tensor, gains: Sequence[Tensor], decays: Sequence[Tensor], transient: Key) -> Tensor:
+        """One of the 2^d parts: modes along steady axes, cells along transient ones, `(out, batch, ..)`."""
+        modes, poles = _MODE[: len(transient)], _POLE[: len(transient)]
+        residues, place = torch.view_as_complex(self.residues), poles
+        for axis, fades in enumerate(transient):
+            if not fades:
+                after = place.replace(_POLE[axis], _MODE[axis])
+                residues = torch.einsum(f"io{place},io{_POLE[axis]}{_MODE[axis]}->io{after}", residues, gains[axis])
+                place = after
+        if not any(transient):
+            systems = residues.flatten(2).permute(2, 0, 1)
+            return multiply_modes(systems, spectrum.flatten(2)).view(spectrum.shape)
+        fading = [axis for axis, fades in enumerate(transient) if fades]
+        value, place = spectrum, f"ib{modes}"
+        for axis in fading:
+            after = "io" + place.removeprefix("io").removeprefix("i").replace(_MODE[axis], _POLE[axis])
+            value = torch.einsum(f"{place},io{_POLE[axis]}{_MODE[axis]}->{after}", value, gains[axis])
+            place = after
+        value = value * ((-1) ** len(fading) * residues)[:, :, None]
+        for axis in fading:
+            after = place.replace(_POLE[axis], _CELL[axis])
+            after = after.removeprefix("i") if axis == fading[-1] else after
+            value = torch.einsum(f"{place},io{_POLE[axis]}{_CELL[axis]}->{after}", value, decays[axis])
+            place = after
+        return value
+
+
+def _put_together(parts: dict[Key, Tensor], axes: Sequence[Axis], analyses: Sequence[Tensor]) -> Tensor:
+    """Sum of all parts on the cells, going back from modes one axis at a time."""
+    for number in reversed(range(len(axes))):
+        widths = axes[number].widths.to(parts[next(iter(parts))].device)
+        synthesis = (analyses[number].conj() / widths.to(analyses[number].dtype)).T
+        parts = {
+            key: torch.tensordot(synthesis, parts[*key, False], dims=([1], [number + 2])).movedim(0, number + 2)
+            + parts[*key, True]
+            for key in itertools.product((False, True), repeat=number)
+        }
+    return parts[()]
+
+
+def _first_poles(shape: tuple[int, ...]) -> Tensor:
+    """Decays uniform in `FIRST_DECAYS`, frequencies uniform up to half a cycle a pole."""
+    low, high = FIRST_DECAYS
+    decay = low + (high - low) * torch.rand(shape)
+    raw = torch.expm1(decay - MIN_DECAY).log()
+    frequency = math.pi * shape[-1] * (2 * torch.rand(shape) - 1)
+    return torch.stack([raw, frequency], dim=-1)

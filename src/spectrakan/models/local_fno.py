@@ -2,8 +2,8 @@
 
     v_{l+1} = sigma( F^{-1}[W_l F v_l] + D_l v_l + I_l v_l + P_l v_l + b_l )
 
-D is a learned stencil that converges to a derivative (`nn.differential`), I the integral against a learned kernel on
-a ball whose radius is a share of the domain (`nn.local_integral`); both keep their meaning on every grid.
+D is a learned stencil that converges to a derivative (`nn/local_kernels`), I the integral against a learned kernel on
+a ball whose radius is a share of the domain; both keep their meaning on every grid.
 Liu-Schiaffini et al., Neural Operators with Localized Integral and Differential Kernels, ICML 2024. The paper gives
 no size for all tasks: layers, 3-wide stencils and two rings are those of its library, width and modes are FNO's
 here, so that the two differ by the branches alone, and the radius is 1/16. Published in 2D and without the integral
@@ -25,15 +25,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
-from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.fno import LiftedOperator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.differential import DifferentialKernel
 from spectrakan.nn.embedding import with_coordinates
 from spectrakan.nn.joint_spectral import FourierLayer
-from spectrakan.nn.local_integral import LocalIntegral
+from spectrakan.nn.local_kernels import DifferentialKernel, LocalIntegral
 
 
 @settings
@@ -46,20 +44,12 @@ class LocalFNOConfig:
     """Modes along each axis, of either sign."""
     num_layers: Count = 4
     """Layers."""
-    differential: bool = True
-    """Whether layers have the differential branch."""
-    integral: bool = True
-    """Whether layers have the local integral branch."""
     radius: Annotated[float, Field(gt=0, le=0.5)] = 0.0625
     """Radius of the local kernels in shares of the domain."""
     rings: Annotated[int, Field(ge=1)] = 2
     """Nodes of the local kernels along the radius."""
     readout_width: Count = 128
     """Hidden channels of the pointwise readout."""
-
-    def __post_init__(self) -> None:
-        if not (self.differential or self.integral):
-            raise ConfigError("local_fno without differential and integral branch is fno: build that")
 
 
 class LocalFourierLayer(nn.Module):
@@ -68,19 +58,15 @@ class LocalFourierLayer(nn.Module):
     def __init__(self, space_dims: int, config: LocalFNOConfig) -> None:
         super().__init__()
         width = config.width
-        self.fourier = FourierLayer(width, config.num_modes, space_dims)
+        self.fourier = FourierLayer(width, config.num_modes, ["fourier"] * space_dims)
         # The derivative of the highest wave that the Fourier branch keeps comes out at its own size.
         length = 1 / (2 * math.pi * config.num_modes)
-        self.differential = DifferentialKernel(width, space_dims, length) if config.differential else None
-        self.integral = LocalIntegral(width, space_dims, config.radius, config.rings) if config.integral else None
+        self.differential = DifferentialKernel(width, space_dims, length)
+        self.integral = LocalIntegral(width, space_dims, config.radius, config.rings)
 
     def forward(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """`(channel, batch, *space)` to the same shape."""
-        total: Tensor = self.fourier(field, axes)
-        if self.differential is not None:
-            total = total + self.differential(field, axes)
-        if self.integral is not None:
-            total = total + self.integral(field, axes)
+        total: Tensor = self.fourier(field, axes) + self.differential(field, axes) + self.integral(field, axes)
         return total
 
 

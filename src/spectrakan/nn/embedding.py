@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spectrakan.nn.axis import Axis, uniform_axis
+from spectrakan.nn.axis import Axis, kept, uniform_axis
+from spectrakan.numerics.resample import along_axis, transfer_matrix
 
 
 def channels_first(history: Float[Tensor, "batch history *space field"]) -> Float[Tensor, "channels batch *space"]:
@@ -59,15 +60,29 @@ def cell_coordinates(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, "cells
     return torch.stack(mesh, dim=-1).flatten(0, -2).to(like.dtype).to(like.device)
 
 
-def lattice_distances(axes: Sequence[Axis], per_axis: int, like: Tensor) -> Float[Tensor, "cells points"]:
-    """Distances of each cell centre to `per_axis` equally spaced points along each axis, `(cells, per_axis^axes)`."""
-    lattice = cell_coordinates([uniform_axis(per_axis, False)] * len(axes), like)
-    return torch.cdist(cell_coordinates(axes, like), lattice)
-
-
 def cell_shares(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, " cells"]:
     """Each cell's share of the domain's volume, `(cells,)`, summing to one."""
     shares = torch.ones(1, dtype=torch.float64)
     for axis in axes:
         shares = (shares[:, None] * axis.weights).flatten()
     return shares.to(like.dtype).to(like.device)
+
+
+def read_sensors(
+    history: Float[Tensor, "batch history *space field"], axes: Sequence[Axis], counts: Sequence[int]
+) -> Float[Tensor, "batch history *sensors field"]:
+    """The values of `counts[a]` equal sensor cells along each axis, the same operator at all resolutions.
+
+    On a finer grid a sensor gives the mean of the field over its cell, on a coarser one the value at its centre on
+    straight lines between the grid's centres, and on a grid of the same cells the grid's own value.
+    """
+    for dim, (axis, count) in enumerate(zip(axes, counts, strict=True), start=2):
+        if not (axis.uniform and axis.cells == count):
+            history = along_axis(_sensor_matrix(axis, count, history), history, dim)
+    return history
+
+
+@kept
+def _sensor_matrix(axis: Axis, count: int, like: Tensor) -> Tensor:
+    lattice = uniform_axis(count, axis.periodic)
+    return transfer_matrix(axis.edges, lattice.edges, periodic=axis.periodic).to(like.dtype).to(like.device)

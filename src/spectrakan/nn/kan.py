@@ -4,6 +4,10 @@ A layer sums one learnable function an edge,
     y_j = sum_i phi_{ji}(x_i),     phi_{ji}(x) = w_b b(x) + w_s sum_r c_r B_r(x; t_i),     b = SiLU,
 with B-splines B_r of order k on G + 2k + 1 knots t_i, learned for each input.
 Shapes: public calls take and give `(batch, features)`; inside, the batch is the last axis.
+
+Knots are learned by
+    t_0 = origin + (extent / 2) tanh(shift),     t_{j+1} - t_j = h_min + 2 gap_j sigmoid(logit_j):
+gradients move them, and they stay in order for all values of the parameters.
 """
 
 from __future__ import annotations
@@ -14,11 +18,11 @@ from typing import Literal, TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn.execution import force_fp32
-from spectrakan.nn.splines import Knots, extended_basis, fit_knots, split_knots
 from spectrakan.numerics import bspline
 from spectrakan.numerics.float64 import to_float64
 
@@ -108,34 +112,6 @@ class KANLayer(nn.Module):
         basis = to_float64(self.basis(x.to(self.coefficients)))
         self.coefficients.copy_(_least_squares(basis, before))
 
-    @torch.no_grad()
-    def refine(self, num_intervals: int) -> None:
-        """Take more intervals without changing the function: old knots stay, new ones split the widest gaps.
-
-        Splines on a set of knots are splines on any larger set, so collocation at as many points as there are
-        basis functions finds the same function.
-        """
-        old, order = to_float64(self.knots()), self.spline_order
-        fine = split_knots(old, num_intervals, order)
-        knots = Knots(fine.to(self.coefficients))
-        knots.reset(fine, exact=True)
-        new = to_float64(knots())  # as the layer will compute them, in its own precision
-        points = bspline.greville_points(new, order)
-        values = torch.einsum(
-            "oir,irn->oin", to_float64(self.coefficients), bspline.evaluate_basis(points, old, order)
-        )
-        collocation = bspline.evaluate_basis(points, new, order).transpose(1, 2)
-        solved = torch.linalg.solve(collocation, values.permute(1, 2, 0)).permute(2, 0, 1)
-        self.knots = knots
-        self.coefficients = nn.Parameter(solved.to(self.coefficients))
-
-    @torch.no_grad()
-    def lipschitz_bounds(self) -> Tensor:
-        """Lemma 3.1 for every edge: |w_b| L_b + |w_s| (2 / h_min) ||c||_1, `(out, in)`."""
-        spacing: Tensor = self.knots().diff(dim=1).min(dim=1).values
-        spline = self.spline_weight.abs() * self.coefficients.abs().sum(-1) * 2 / spacing
-        return self.base_weight.abs() * SILU_LIPSCHITZ + spline
-
     def _spline_values(self, x: Tensor) -> Tensor:
         basis = to_float64(self.basis(x.to(self.coefficients)))
         values: Tensor = torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
@@ -178,11 +154,6 @@ class KAN(nn.Module):
             layer.fit_grid(samples, uniform_share=uniform_share)
             samples = layer(samples)
 
-    def refine(self, num_intervals: int) -> None:
-        """Take more intervals in every layer; the function stays the same."""
-        for layer in self._layers():
-            layer.refine(num_intervals)
-
     def _layers(self) -> list[KANLayer]:
         return [layer for layer in self.layers if isinstance(layer, KANLayer)]
 
@@ -197,3 +168,83 @@ def _least_squares(basis: Tensor, values: Tensor) -> Tensor:
     moments = torch.einsum("irn,oin->iro", basis, values)
     solved: Tensor = torch.linalg.solve(gram + ridge, moments)
     return solved.permute(2, 0, 1)
+
+
+FLOOR = 0.01
+"""Smallest spacing, as a share of the mean spacing that the knots start from."""
+
+
+class Knots(nn.Module):
+    """Strictly increasing sequences t_0 < t_1 < ..., one an input, learnable and sorted by construction.
+
+    Every spacing lies between h_min and h_min + 2 gap_j for all parameters, so that rounding cannot make neighbours
+    meet. Logits and shift start at zero, where the knots are the given ones.
+    """
+
+    origin: Tensor
+    gap: Tensor
+    min_spacing: Tensor
+
+    def __init__(self, start: Tensor) -> None:
+        """`start` `(inputs, knots)`: the knots before training."""
+        super().__init__()
+        inputs, count = start.shape
+        self.register_buffer("origin", start.new_zeros(inputs, 1))
+        self.register_buffer("gap", start.new_ones(inputs, count - 1))
+        self.register_buffer("min_spacing", start.new_ones(inputs, 1))
+        self.shift = nn.Parameter(start.new_zeros(inputs, 1))
+        self.logit = nn.Parameter(start.new_zeros(inputs, count - 1))
+        self.reset(start)
+
+    def forward(self) -> Tensor:
+        """The knots, `(inputs, knots)`."""
+        extent = (self.gap + self.min_spacing).sum(1, keepdim=True)
+        first = self.origin + extent / 2 * self.shift.tanh()
+        # The margin keeps the least spacing through the rounding of the running sum.
+        spacing = 1.001 * self.min_spacing + 2 * self.gap * self.logit.sigmoid()
+        return torch.cat([first, first + spacing.cumsum(1)], dim=1)
+
+    @torch.no_grad()
+    def reset(self, start: Tensor) -> None:
+        """Start again from given knots, `(inputs, knots)`; spacings below the floor are widened to it."""
+        if start.is_meta:
+            return
+        spacing = to_float64(start).diff(dim=1)
+        if not bool((spacing >= 0).all()):
+            raise ConfigError("knots must not decrease")
+        size = torch.maximum(to_float64(start).abs().amax(1, keepdim=True), spacing.sum(1, keepdim=True))
+        floor = torch.maximum(FLOOR * spacing.mean(1, keepdim=True), 64 * torch.finfo(self.gap.dtype).eps * size)
+        self.origin.copy_(start[:, :1])
+        self.min_spacing.copy_(floor)
+        self.gap.copy_((spacing - 1.001 * floor).clamp_min(0.1 * floor))
+        self.shift.zero_()
+        self.logit.zero_()
+
+
+def fit_knots(samples: Tensor, num_intervals: int, order: int, uniform_share: float) -> Tensor:
+    """Knots over the range of `samples` `(inputs, batch)`: quantiles mixed with equal spacing, `(inputs, knots)`."""
+    share = torch.linspace(0, 1, num_intervals + 1, dtype=samples.dtype, device=samples.device)
+    low, high = samples.amin(1, keepdim=True), samples.amax(1, keepdim=True)
+    # A constant input still gets a grid of some width around its value.
+    margin = torch.where(high - low > 1e-6 * (1 + high.abs()), 0.01 * (high - low), 0.5 * (1 + high.abs()))
+    low, high = low - margin, high + margin
+    even = low + share * (high - low)
+    by_count = torch.quantile(samples, share, dim=1).T.clone()
+    by_count[:, :1], by_count[:, -1:] = low, high
+    inner = uniform_share * even + (1 - uniform_share) * by_count
+    step = (high - low) / num_intervals
+    outside = torch.arange(1, order + 1, dtype=samples.dtype, device=samples.device)
+    return torch.cat([inner[:, :1] - outside.flip(0) * step, inner, inner[:, -1:] + outside * step], dim=1)
+
+
+def extended_basis(
+    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"], order: int
+) -> Float[Tensor, "inputs basis batch"]:
+    """All basis functions at x, continued as straight lines beyond the grid: B(end) + (x - end) B'(end)."""
+    first, last = knots[:, order, None], knots[:, -order - 1, None]
+    held = torch.minimum(torch.maximum(x, first), last)
+    intervals = knots.shape[1] - 2 * order - 1
+    interval = bspline.find_interval(held, knots).clamp(order, order + intervals - 1)
+    local = bspline.local_basis(held, knots, interval, order, x - held)
+    basis = interval[:, None] + torch.arange(-order, 1, device=x.device)[:, None]
+    return x.new_zeros(x.shape[0], intervals + order, x.shape[1]).scatter(1, basis, local)

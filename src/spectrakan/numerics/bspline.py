@@ -21,11 +21,6 @@ def uniform_knots(low: float, high: float, num_intervals: int, order: int) -> Te
     return low + steps * (high - low) / num_intervals
 
 
-def greville_points(knots: Tensor, order: int) -> Tensor:
-    """Means of `order` consecutive inner knots, one a basis function: where collocation is well posed."""
-    return knots[..., 1:-1].unfold(-1, order, 1).mean(-1)
-
-
 def find_interval(
     x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"]
 ) -> Int[Tensor, "inputs batch"]:

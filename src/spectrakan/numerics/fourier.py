@@ -85,15 +85,14 @@ def transform_matrices(
 
 
 def signed_matrices(
-    basis: Basis, count: int, centres: Float[Tensor, " n"], widths: Float[Tensor, " n"], negative: int | None = None
+    basis: Basis, count: int, negative: int, centres: Float[Tensor, " n"], widths: Float[Tensor, " n"]
 ) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, "columns rows"]]:
     """Analysis `(2 (count + negative), 2 n)` and synthesis `(2 n, 2 (count + negative))` of complex fields.
 
-    Frequencies run over 0, 1, .., count - 1, -negative, .., -1; `negative` is count - 1 unless given.
+    Frequencies run over 0, 1, .., count - 1, -negative, .., -1.
     Fields and coefficients are given as their real parts followed by their imaginary parts. Joint transforms need
     them: after the first axis a field is complex, and both signs of k matter.
     """
-    negative = count - 1 if negative is None else negative
     orders = signed_orders(count, negative)
     half = frequencies(basis, max(count, negative + 1)).to(centres)
     order = half[orders.abs()] * orders.sign()
@@ -104,13 +103,12 @@ def signed_matrices(
     return waves * torch.cat([share, share]), waves.T
 
 
-def signed_orders(count: int, negative: int | None = None) -> Int[Tensor, " modes"]:
-    """The orders 0, 1, .., count - 1, -negative, .., -1; `negative` is count - 1 unless given.
+def signed_orders(count: int, negative: int) -> Int[Tensor, " modes"]:
+    """The orders 0, 1, .., count - 1, -negative, .., -1.
 
-    >>> signed_orders(3).tolist()
+    >>> signed_orders(3, 2).tolist()
     [0, 1, 2, -2, -1]
     """
-    negative = count - 1 if negative is None else negative
     return torch.cat([torch.arange(count), torch.arange(-negative, 0)])
 
 

@@ -42,12 +42,6 @@ def line_matrix(centres: Float[Tensor, " n"], points: Float[Tensor, " m"], *, pe
     return inner + before * last + after * last.flip(0)
 
 
-def interpolation_matrix(centres: Float[Tensor, " n"], coarse: int, *, periodic: bool) -> Float[Tensor, "n coarse"]:
-    """Values at `centres` in [0, 1] on straight lines between the centres of `coarse` equal cells, `(n, coarse)`."""
-    cells = (torch.arange(coarse, dtype=centres.dtype, device=centres.device) + 0.5) / coarse
-    return line_matrix(cells, centres, periodic=periodic)
-
-
 def transfer_matrix(
     edges: Float[Tensor, " faces"], other_edges: Float[Tensor, " other_faces"], *, periodic: bool
 ) -> Float[Tensor, "m n"]:
@@ -76,23 +70,6 @@ def block_mean(values: Tensor, axis: int, stride: int) -> Tensor:
     """
     blocks: Tensor = values.unflatten(axis, (-1, stride))
     return blocks.mean(axis + 1 if axis >= 0 else axis)
-
-
-def upsample_lines(values: Tensor, axis: int, stride: int, *, periodic: bool) -> Tensor:
-    """`interpolation_matrix` for equal cells and a whole factor: `stride` phases, each a fixed mix of neighbours."""
-    axis = axis % values.ndim
-    size = values.shape[axis]
-    first, last = values.narrow(axis, 0, 1), values.narrow(axis, size - 1, 1)
-    ends = (last, first) if periodic else (first, last)
-    padded = torch.cat([ends[0], values, ends[1]], dim=axis)
-    phases = []
-    for phase in range(stride):
-        offset = (phase + 0.5) / stride - 0.5  # of the fine centre from the coarse one, in coarse widths
-        start = 0 if offset < 0 else 1
-        share = offset + 1 if offset < 0 else offset
-        below, above = padded.narrow(axis, start, size), padded.narrow(axis, start + 1, size)
-        phases.append(torch.lerp(below, above, share))
-    return torch.stack(phases, dim=axis + 1).flatten(axis, axis + 1)
 
 
 def along_axis(matrix: Float[Tensor, "m n"], values: Tensor, axis: int) -> Tensor:

@@ -20,13 +20,12 @@ from torch import Tensor
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec
-from spectrakan.numerics.finite_difference import differentiate_cells, differentiate_frames, relative_imbalance
 from spectrakan.numerics.finite_volume import pad_ghost_cells, refine_cells
-from spectrakan.numerics.random_field import MultiModeField, log_uniform_draws, uniform_draws
+from spectrakan.numerics.random_field import MultiModeField, log_uniform_draws
 from spectrakan.numerics.resample import block_mean
 from spectrakan.numerics.time_integration import advance_to_frames
-from spectrakan.pde.equation import Equation, NotNegative, part_of, per_sample
-from spectrakan.pde.euler_flux import euler_flux, to_conserved, to_primitive
+from spectrakan.pde.equation import Equation, NotNegative, part_of
+from spectrakan.pde.euler_flux import to_conserved, to_primitive
 from spectrakan.pde.gas_scheme import GasScheme
 
 BOUNDS = (-1.0, 1.0)
@@ -52,8 +51,6 @@ class CNS1DParameters:
     """Ratio of specific heats."""
     boundary: Literal["periodic", "outflow"] = "periodic"
     """What happens at both ends."""
-    family: Literal["random_field", "shock_tube"] = "random_field"
-    """Which initial states are drawn."""
     min_cells: Count = 256
     """The solver divides cells until it has this many, and averages its conserved variables back.
 
@@ -68,15 +65,12 @@ def sample(
 ) -> Tensor:
     """Draw initial states `(num_samples, cells, 3)`; one seed gives the same functions at every resolution.
 
-    random_field: rho = b + m U with U a `MultiModeField` scaled to [0, 1] and b, m log-uniform on [1, 10];
-    p likewise on [10, 100]; v an unscaled field. shock_tube: two constant states with a jump at
-    x ~ U(-0.5, 0.5), rho and p log-uniform on the same ranges, v ~ U(-0.5, 0.5).
+    rho = b + m U with U a `MultiModeField` scaled to [0, 1] and b, m log-uniform on [1, 10]; p likewise on
+    [10, 100]; v an unscaled field.
     """
     (cells,) = resolution
     edges = torch.linspace(*BOUNDS, cells + 1, dtype=torch.float64, device=generator.device)
     centres = (edges[1:] + edges[:-1]) / 2
-    if parameters.family == "shock_tube":
-        return _shock_tubes(num_samples, centres, generator)
     density = _positive_field(num_samples, centres, 1.0, 10.0, generator)
     pressure = _positive_field(num_samples, centres, 10.0, 100.0, generator)
     velocity = _WAVES.draw(centres, num_samples, generator)
@@ -128,30 +122,6 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
     return to_primitive(averages, parameters.gamma).movedim(0, -1).contiguous()
 
 
-def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: CNS1DParameters) -> Tensor:
-    """How far frames are from solving the equations: `(batch, time, cells, 3)` -> `(batch, time)` in [0, 1].
-
-    For each conserved variable r = dU/dt + dF/dx - dG/dx with fourth-order differences in space and time,
-    |r| / (|dU/dt| + |dF/dx| + |dG/dx|) in the root mean square over cells, then the mean of the three.
-    Differentiable. It is meaningful only where the frames resolve the sound waves in time: the task's own
-    frames, 1/20 apart, do not (0.65 for correct data); `check` solves those again instead.
-    """
-    del inputs  # An evolution equation has no input but its own earlier frames.
-    width = (BOUNDS[1] - BOUNDS[0]) / values.shape[-2]
-    periodic = parameters.boundary == "periodic"
-    primitive = values.movedim(-1, 0)
-    rate = differentiate_frames(to_conserved(primitive, parameters.gamma), times, axis=2)
-    transport = differentiate_cells(euler_flux(primitive, parameters.gamma), 3, width, periodic=periodic)
-    density, velocity, _ = primitive.unbind(0)
-    viscosity = per_sample(_viscosity(parameters), velocity)
-    stress = viscosity * differentiate_cells(velocity, 2, width, periodic=periodic)
-    if parameters.viscosity == "density_weighted":
-        stress = stress * density
-    viscous = torch.stack([torch.zeros_like(stress), stress, stress * velocity])
-    diffusion = differentiate_cells(viscous, 3, width, periodic=periodic)
-    return relative_imbalance(rate, transport, -diffusion).mean(0)
-
-
 def _viscosity(parameters: CNS1DParameters) -> float | Tensor:
     """Mu = 4 eta / 3 + zeta."""
     return 4.0 * parameters.eta / 3.0 + parameters.zeta
@@ -176,16 +146,6 @@ def _positive_field(num_samples: int, centres: Tensor, low: float, high: float, 
     return lowest + scale * shape
 
 
-def _shock_tubes(num_samples: int, centres: Tensor, generator: torch.Generator) -> Tensor:
-    """Two states side by side, the jump at a cell face."""
-    jump = uniform_draws((num_samples, 1, 1), -0.5, 0.5, generator)
-    density = log_uniform_draws((num_samples, 2), 1.0, 10.0, generator)
-    velocity = uniform_draws((num_samples, 2), -0.5, 0.5, generator)
-    pressure = log_uniform_draws((num_samples, 2), 10.0, 100.0, generator)
-    states = torch.stack([density, velocity, pressure], -1)
-    return torch.where(centres[None, :, None] < jump, states[:, :1], states[:, 1:])
-
-
 EQUATION = Equation(
     name="cns1d",
     summary="Compressible Navier-Stokes in 1D: waves and shocks of a viscous ideal gas",
@@ -202,6 +162,5 @@ EQUATION = Equation(
     parameters=CNS1DParameters,
     sample=sample,
     solve=solve,
-    residual=residual,
     batched_parameters=BATCHED,
 )

@@ -15,11 +15,7 @@ from torch import Tensor
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec, Grid
-from spectrakan.numerics.random_field import cosine_gaussian_field
 from spectrakan.pde.equation import Equation, Positive, per_sample
-
-PDEBENCH_BATCH = 200
-"""Samples that PDEBench drew, and thresholded, together."""
 
 
 @settings
@@ -32,23 +28,12 @@ class DarcyParameters:
     """Permeability of the tight part."""
     high: Positive = 1.0
     """Permeability of the open part."""
-    coefficient: Literal["bumps", "bumps_batch_mean", "gaussian"] = "bumps"
-    """Where the medium is open: where a sum of bumps lies above its mean over the sample, or over the 200
-    samples drawn together (as PDEBench did, so that a sample depends on its neighbours), or where a
-    Gaussian random field is positive."""
     num_bumps: Count = 5
-    """Bumps in the sum."""
-    inverse_length: Positive = 3.0
-    """tau of the random field with covariance (-Laplace + tau²)^(-2), Neumann."""
+    """The medium is open where a sum of so many bumps lies above its mean over the sample."""
     face_mean: Literal["harmonic", "arithmetic"] = "harmonic"
     """Permeability between two cells; the harmonic mean keeps the flux right across a jump."""
     wall: Literal["face", "ghost"] = "face"
     """Where the pressure is zero: on the wall, or in ghost cells half a cell outside it (as PDEBench did)."""
-
-    @property
-    def drawn_together(self) -> int:
-        """Samples that must be drawn together, because they depend on each other."""
-        return PDEBENCH_BATCH if self.coefficient == "bumps_batch_mean" else 1
 
     def __post_init__(self) -> None:
         if self.low >= self.high:
@@ -70,12 +55,8 @@ def draw_coefficient(
     >>> sorted(drawn.unique().tolist())
     [0.1, 1.0]
     """
-    if parameters.coefficient == "gaussian":
-        open_part = cosine_gaussian_field(num_samples, shape, generator, parameters.inverse_length) > 0
-    else:
-        height = _bumps(num_samples, shape, parameters.num_bumps, generator)
-        group = 1 if parameters.coefficient == "bumps" else PDEBENCH_BATCH
-        open_part = torch.cat([part > part.mean() for part in torch.split(height, group)])
+    height = _bumps(num_samples, shape, parameters.num_bumps, generator)
+    open_part = torch.cat([part > part.mean() for part in torch.split(height, 1)])
     low, high = parameters.low, parameters.high
     values = torch.tensor([low, high], dtype=torch.float64, device=generator.device)
     return values[open_part.long()][..., None]
@@ -108,15 +89,6 @@ def face_conductances(coefficient: Tensor, parameters: DarcyParameters) -> tuple
         ends = [nearness * coefficient.narrow(axis, index, 1) for index in (0, size - 1)]
         along.append(torch.cat([ends[0], inner, ends[1]], dim=axis) * size**2)
     return along[0], along[1]
-
-
-def darcy_operator(pressure: Tensor, coefficient: Tensor, parameters: DarcyParameters) -> Tensor:
-    """-div(a grad u) on the `(B, nx, ny)` cells of the unit square, differentiable in both fields."""
-    across, along = face_conductances(coefficient, parameters)
-    outside = torch.nn.functional.pad(pressure, (1, 1, 1, 1))
-    flux_x = across * outside[:, :, 1:-1].diff(dim=1)
-    flux_y = along * outside[:, 1:-1, :].diff(dim=2)
-    return -(flux_x.diff(dim=1) + flux_y.diff(dim=2))
 
 
 def solve_darcy(coefficient: Tensor, source: Tensor, parameters: DarcyParameters) -> Tensor:
@@ -171,19 +143,6 @@ def solve(inputs: Tensor, times: Sequence[float], parameters: DarcyParameters) -
     return solve_darcy(coefficient, source, parameters)[:, None, :, :, None]
 
 
-def residual(values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: DarcyParameters) -> Tensor:
-    """Root mean square of -div(a grad u) - f over that of f, `(B, 1)`; `inputs` `(B, 1, nx, ny, 1 or 2)`."""
-    if inputs is None:
-        raise ShapeError("the residual of darcy2d needs the coefficient as inputs (B, 1, nx, ny, 1), got None")
-    coefficient, source = _coefficient_and_source(inputs[:, 0], parameters)
-    defect = darcy_operator(values[:, 0, ..., 0], coefficient, parameters) - source
-    return (_mean_square(defect) / _mean_square(source)).sqrt()[:, None]
-
-
-def _mean_square(field: Tensor) -> Tensor:
-    return (field**2).mean(dim=(1, 2)).clamp_min(torch.finfo(field.dtype).tiny)
-
-
 def _coefficient_and_source(inputs: Tensor, parameters: DarcyParameters) -> tuple[Tensor, Tensor]:
     if inputs.shape[-1] not in (1, 2):
         raise ShapeError(
@@ -209,6 +168,5 @@ EQUATION = Equation(
     sample=draw_coefficient,
     solve=solve,
     input_fields=(FieldSpec("coefficient", positive=True),),
-    residual=residual,
     batched_parameters=("beta",),
 )

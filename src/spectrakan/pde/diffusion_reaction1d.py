@@ -19,7 +19,6 @@ from torch import Tensor
 from spectrakan.config import settings
 from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
 from spectrakan.fields import FieldSpec
-from spectrakan.numerics.finite_difference import differentiate_frames, relative_imbalance
 from spectrakan.numerics.random_field import MultiModeField
 from spectrakan.numerics.time_integration import check_times
 from spectrakan.pde.equation import Equation, NotNegative, Positive, part_of, per_sample
@@ -95,22 +94,6 @@ def solve(initial: Tensor, times: Sequence[float], parameters: DiffusionReaction
         except _BlowUpError as event:
             raise SpectraKANError(BLOW_UP.format(sample=start + event.index, time=event.time)) from None
     return frames.unsqueeze(-1)
-
-
-def residual(
-    values: Tensor, inputs: Tensor | None, times: Sequence[float], parameters: DiffusionReaction1DParameters
-) -> Tensor:
-    """How far frames are from solving the equation: `(batch, time, cells, 1)` -> `(batch, time)` in [0, 1].
-
-    |u_t - nu u_xx - rho u (1 - u)| / (|u_t| + |nu u_xx| + |rho u (1 - u)|) in the root mean square over
-    cells; spectral in space, fourth order in time. Differentiable. The first frames change too fast for any
-    difference in time: judge the later ones.
-    """
-    del inputs  # An evolution equation has no input but its own earlier frames.
-    u = values[..., 0]
-    second: Tensor = -torch.fft.irfft(torch.fft.rfft(u) * _wave_numbers(u) ** 2, n=u.shape[-1])
-    diffusion, reaction = per_sample(parameters.nu, u) * second, per_sample(parameters.rho, u) * u * (1.0 - u)
-    return relative_imbalance(differentiate_frames(u, times, axis=1), -diffusion, -reaction)
 
 
 def _advance(state: Tensor, now: float, until: float, parameters: DiffusionReaction1DParameters) -> Tensor:
@@ -196,6 +179,5 @@ EQUATION = Equation(
     parameters=DiffusionReaction1DParameters,
     sample=sample,
     solve=solve,
-    residual=residual,
     batched_parameters=BATCHED,
 )

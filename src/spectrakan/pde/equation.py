@@ -28,9 +28,6 @@ Sampler = Callable[[int, tuple[int, ...], Any, torch.Generator], Tensor]
 Solver = Callable[[Tensor, Sequence[float], Any], Tensor]
 """(initial or input fields (B, *space, C), times, parameters) -> (B, len(times), *space, C), float64."""
 
-Residual = Callable[[Tensor, Tensor | None, Sequence[float], Any], Tensor]
-"""(values (B, T, *space, C), inputs or None, times, parameters) -> error of the equation per frame (B, T)."""
-
 P = TypeVar("P")
 
 
@@ -58,14 +55,12 @@ class Equation:
     parameters: type[Any] = NoParameters
     """Settings class of the physical and numerical parameters; its defaults are the task's.
 
-    Two members matter when many samples are drawn: a setting `first_seed` is the number of the first sample,
-    for families that number their samples; a property `drawn_together` is how many must be drawn at once.
+    A setting `first_seed` is the number of the first sample, for families that number their samples.
     """
     input_fields: tuple[FieldSpec, ...] = ()
     """Fields of the input of a steady equation; empty where the input is an earlier state."""
-    residual: Residual | None = None
     batched_parameters: tuple[str, ...] = ()
-    """Parameters that `solve` and `residual` also take as tensors `(B,)`, one value a sample (`with_values`)."""
+    """Parameters that `solve` also takes as tensors `(B,)`, one value a sample (`with_values`)."""
 
     @property
     def steady(self) -> bool:

@@ -39,14 +39,6 @@ def to_primitive(conserved: Tensor, gamma: float) -> Tensor:
     return torch.stack([density, velocity, pressure])
 
 
-def euler_flux(primitive: Tensor, gamma: float) -> Tensor:
-    """Flux of mass, momentum and energy of a primitive state `(3, ...)`."""
-    density, velocity, pressure = primitive.unbind(0)
-    momentum = density * velocity
-    energy = pressure / (gamma - 1.0) + 0.5 * momentum * velocity
-    return torch.stack([momentum, momentum * velocity + pressure, (energy + pressure) * velocity])
-
-
 def sound_speed(density: Tensor, pressure: Tensor, gamma: float) -> Tensor:
     """Sound speed c = sqrt(gamma p / rho); NaN where the state is not physical."""
     return (density / pressure).mul_(1.0 / gamma).rsqrt_()

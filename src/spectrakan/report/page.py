@@ -11,6 +11,7 @@ from html import escape
 from importlib.resources import files
 
 from spectrakan.errors import ConfigError
+from spectrakan.report.table import Score, Table, score_text
 
 LARGE_PIXELS = 1100
 """Pictures wider than this are not shrunk to the width of a phone, where they would be too small to read."""
@@ -47,28 +48,6 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A cell of a table: its text, the number it is sorted by, and `best`, `second`, `missing` or `words`."""
-
-    text: str
-    value: float | None = None
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class DataTable:
-    """A table: names of columns, rows of as many entries, and what it shows. It can be sorted in a browser."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[Entry]]
-    caption: str = ""
-
-    def __post_init__(self) -> None:
-        if wrong := [row for row in self.rows if len(row) != len(self.head)]:
-            raise ConfigError(f"a row needs {len(self.head)} entries, one a column, got {len(wrong[0])}")
-
-
-@dataclass(frozen=True)
 class Origin:
     """Details such as provenance, folded: pairs of a name and a text; `codes` are commands for the terminal."""
 
@@ -77,7 +56,7 @@ class Origin:
     codes: Sequence[str] = ()
 
 
-Element = Paragraph | Listing | Picture | DataTable | Origin
+Element = Paragraph | Listing | Picture | Table | Origin
 
 
 @dataclass(frozen=True)
@@ -143,8 +122,9 @@ def as_html(element: Element) -> str:
             return f"<ul>{''.join(f'<li>{_inline(item)}</li>' for item in element.items)}</ul>"
         case Picture():
             return _picture(element)
-        case DataTable():
-            return _table(element)
+        case Table():
+            notes = text_elements("\n".join(element.notes))
+            return _table(element) + "".join(map(as_html, notes))
         case Origin():
             pairs = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in element.entries)
             codes = "".join(f"<p><code>{escape(code)}</code></p>" for code in element.codes)
@@ -170,18 +150,40 @@ def _picture(picture: Picture) -> str:
     return f"<figure>{plate}<figcaption>{escape(picture.caption)}</figcaption></figure>"
 
 
-def _table(table: DataTable) -> str:
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+def _table(table: Table) -> str:
+    """A table that a browser can sort; unranked rows have no value to be sorted by, and stay at the end."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.head)
-    # The first entry names the row.
-    rows = "".join(f"<tr>{''.join(_entry(entry, not at) for at, entry in enumerate(row))}</tr>" for row in table.rows)
-    drawn = f'<table class="sortable">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    label = escape(table.caption or "table")
-    return f'<div class="wide" tabindex="0" role="group" aria-label="{label}">{drawn}</div>'
+    rows = ""
+    for number, row in enumerate(table.rows):
+        cells = [_cell(cell, table.mark(number, index), row.ranked) for index, cell in enumerate(row.cells)]
+        rows += f'<tr><th scope="row">{escape(row.label)}</th>{"".join(cells)}</tr>'
+    title = escape(table.title)
+    body = f"<caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    drawn = f'<table class="sortable">{body}</table>'
+    return f'<div class="wide" tabindex="0" role="group" aria-label="{title}">{drawn}</div>'
 
 
-def _entry(entry: Entry, names_row: bool) -> str:
-    tag, scope = ("th", ' scope="row"') if names_row else ("td", "")
-    kind = f' class="{escape(entry.kind)}"' if entry.kind else ""
-    value = "" if entry.value is None else f' data-value="{float(entry.value)!r}"'
-    return f"<{tag}{scope}{kind}{value}>{escape(entry.text)}</{tag}>"
+def _cell(cell: Score | str, mark: str, ranked: bool) -> str:
+    if isinstance(cell, str):
+        return f"<td>{escape(cell)}</td>"
+    kind = mark if cell.value is not None else "missing"
+    name = f' class="{kind}"' if kind else ""
+    value = f' data-value="{float(cell.value)!r}"' if ranked and cell.value is not None else ""
+    return f"<td{name}{value}>{escape(score_text(cell))}</td>"
+
+
+def text_elements(text: str) -> list[Element]:
+    """Paragraphs and lists from lines; the lines of a list begin with a dash.
+
+    >>> text_elements("note\\n- one\\n- two")
+    [Paragraph(text='note', note=False), Listing(items=('one', 'two'))]
+    """
+    made: list[Element] = []
+    for line in filter(None, (line.strip() for line in text.splitlines())):
+        if not line.startswith("- "):
+            made.append(Paragraph(line))
+        elif made and isinstance(made[-1], Listing):
+            made[-1] = Listing((*made[-1].items, line[2:]))
+        else:
+            made.append(Listing((line[2:],)))
+    return made

@@ -11,7 +11,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.report.figures import error_against_time, figure_bytes, loss_curves
 from spectrakan.report.page import Element, Origin, Paragraph, Picture, Section, page
 from spectrakan.report.published import paper_score
-from spectrakan.report.table import Column, Row, Score, Table, table_elements
+from spectrakan.report.table import Column, Row, Score, Table
 
 Record = Mapping[str, Any]
 LARGER_IS_BETTER = ("anomaly_r2",)
@@ -55,7 +55,7 @@ def runs_page(runs: Sequence[RunReport], command: str = "") -> str:
 
 def _tables(problem: str, runs: Sequence[RunReport]) -> list[Element]:
     """Scores of the runs, by field where there are several, and of their evaluations."""
-    made = table_elements(scores_table(f"{problem}: test scores", {run.name: run.record for run in runs}))
+    made: list[Element] = [scores_table(f"{problem}: test scores", {run.name: run.record for run in runs})]
     fields = list(dict.fromkeys(name for run in runs for name in run.record["metrics_per_field"] or {}))
     if len(fields) > 1:
         rows = []
@@ -63,11 +63,11 @@ def _tables(problem: str, runs: Sequence[RunReport]) -> list[Element]:
             scores = run.record["metrics_per_field"] or {}
             rows.append(Row(run.name, tuple(Score((scores.get(name) or {}).get(CURVE)) for name in fields)))
         title = f"{problem}: relative L2 by field"
-        made += table_elements(Table(title, tuple(map(Column, fields)), tuple(rows), corner="run"))
+        made.append(Table(title, tuple(map(Column, fields)), tuple(rows), corner="run"))
     later = {
         f"{run.name}: {name}": {"task": problem, **found} for run in runs for name, found in run.evaluations.items()
     }
-    return made + (table_elements(scores_table(f"{problem}: later evaluations", later)) if later else [])
+    return [*made, scores_table(f"{problem}: later evaluations", later)] if later else made
 
 
 def scores_table(title: str, records: Mapping[str, Record]) -> Table:

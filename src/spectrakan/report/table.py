@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spectrakan.errors import ShapeError
-from spectrakan.report.page import DataTable, Element, Entry, Listing, Paragraph
 
 Mark = Literal["best", "second", ""]
 Better = Literal["smaller", "larger", "neither"]
@@ -109,39 +108,3 @@ def score_text(score: Score | str) -> str:
     if score.spread is not None and score.known:
         text += f" ± {score.spread:.1g}"
     return text if score.paper is None else f"{text} ({number(score.paper)})"
-
-
-def table_elements(table: Table) -> list[Element]:
-    """The table under its title, then its notes; lines that begin with a dash become a list."""
-    rows = [
-        [
-            Entry(row.label),
-            *(_entry(cell, table.mark(number, index), row.ranked) for index, cell in enumerate(row.cells)),
-        ]
-        for number, row in enumerate(table.rows)
-    ]
-    return [DataTable(table.head, rows, table.title), *text_elements("\n".join(table.notes))]
-
-
-def text_elements(text: str) -> list[Element]:
-    """Paragraphs and lists from lines; the lines of a list begin with a dash.
-
-    >>> text_elements("note\\n- one\\n- two")
-    [Paragraph(text='note', note=False), Listing(items=('one', 'two'))]
-    """
-    made: list[Element] = []
-    for line in filter(None, (line.strip() for line in text.splitlines())):
-        if not line.startswith("- "):
-            made.append(Paragraph(line))
-        elif made and isinstance(made[-1], Listing):
-            made[-1] = Listing((*made[-1].items, line[2:]))
-        else:
-            made.append(Listing((line[2:],)))
-    return made
-
-
-def _entry(cell: Score | str, mark: str, ranked: bool) -> Entry:
-    """Unranked rows have no value to be sorted by, and stay at the end."""
-    if isinstance(cell, str):
-        return Entry(cell)
-    return Entry(score_text(cell), cell.value if ranked else None, mark if cell.value is not None else "missing")

@@ -92,6 +92,19 @@ class Certificate:
         """`certified` or `estimated`, by entry."""
         return {name: entry.status for name, entry in self.entries.items()}
 
+    @property
+    def sentence(self) -> str:
+        """What is guaranteed of the prediction, in words; fields are counted in their standard deviations."""
+        entry, name = self.entries["prediction_change"], f"Inputs off by at most {100 * self.radius:.3g} %"
+        name = f"{name} of the fields' standard deviation"
+        found = f"worst found {100 * self.radius * (entry.attacked or 0.0):.3g} %"
+        if entry.status == "estimated":
+            return f"{name}: no bound of the prediction's change is proved; {found}"
+        if not math.isfinite(entry.value):
+            return f"{name}: the prediction's change has no finite bound; {found}"
+        bound = f"{100 * self.radius * entry.value:.3g} % of its own"
+        return f"{name} change the prediction anywhere by at most {bound}; {found}"
+
     def capped(self, cap: float, measure: str) -> Certificate:
         """With a verdict on the cap that training put on the product bound by `hull` or `lemma`."""
         name = f"kan_{measure}_product"
@@ -116,6 +129,7 @@ class Certificate:
             "resolution": list(self.resolution),
             "entries": entries,
             "status": self.status,
+            "sentence": self.sentence,
             "beaten": list(self.beaten),
             "modulation_attacked": self.entries["modulation"].attacked,
             "log_modulation_paper": self.log_modulation_paper,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 import torch
@@ -20,14 +21,14 @@ from spectrakan.nn.kan import KAN
 from spectrakan.theory.attack import Attack, AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate, Entry, LayerEdges, Status
 from spectrakan.theory.kan_bounds import box_bound, box_images, exact_bounds, layers_of, lemma_bounds, product_bound
-from spectrakan.theory.parts import model_maps
-from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample, bound_token, fits
-from spectrakan.theory.tangent import spectral_norm
-from spectrakan.theory.theorem import Constants, measured_constants
+from spectrakan.theory.norms import spectral_norm
+from spectrakan.theory.parts import model_map
+from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample
+from spectrakan.theory.theorem import Constants
 
 TOO_LARGE = (
-    "fields of this size are not propagated through the trunk: modulation and prediction are measured, not bounded; "
-    "certify at a lower resolution or width for a proof"
+    "this model has too many hidden units for a proof: modulation and prediction are measured, not "
+    "bounded; certify at a lower resolution or width for a proof"
 )
 UNBOUNDED = "no finite bound in float64 for {}: weights or values are too large"
 
@@ -36,8 +37,6 @@ UNBOUNDED = "no finite bound in float64 for {}: weights or values are too large"
 class CertifySettings:
     """Effort of a certificate."""
 
-    stages: int = 4
-    """Nested balls that the bounds grow through; more are tighter and slower."""
     attack: AttackSettings = AttackSettings()
     """Effort of the attacks on the bounds."""
 
@@ -66,40 +65,56 @@ def certify(
     >>> certificate.status["modulation"], certificate.modulation_attacked <= certificate.modulation
     ('certified', True)
     """
+    return certify_radii(model, inputs, [radius], params=params, grid=grid, config=config)[0]
+
+
+def certify_radii(
+    model: Operator,
+    inputs: Tensor,
+    radii: Sequence[float],
+    *,
+    params: Tensor | None = None,
+    grid: Grid | None = None,
+    config: CertifySettings | None = None,
+) -> list[Certificate]:
+    """A certificate for every radius, at the price of the bounds of one."""
     if not isinstance(model, SpectraKAN) or model.global_token is None:
         raise ConfigError(
             f"certificates are about the token and modulation of a spectrakan model, got '{model.name}'"
         )
-    if not 0 < radius < math.inf:
-        raise ConfigError(f"the radius of the region must be positive and finite, got {radius}")
-    if model.conditioning is not None:
-        raise ConfigError(
-            f"no bound exists yet for conditioning='{model.config.conditioning}'; certify a model with "
-            "conditioning='readout'"
-        )
-    config = config or CertifySettings()
-    region = _Region.of(model, inputs, params, grid, radius)
-    numbers = range(inputs.shape[0])
-    samples = [region.bounds(number, config.stages) for number in numbers]
-    attacks = [region.attacks(number, config.attack) for number in numbers]
+    if bad := [radius for radius in radii if not 0 < radius < math.inf]:
+        raise ConfigError(f"the radius of the region must be positive and finite, got {bad[0]}")
+    region = _Region.of(model, inputs, params, grid)
+    tries = (config or CertifySettings()).attack
+    samples = [region.bounds(number, radii) for number in range(inputs.shape[0])]
+    attacks = [[region.attacks(number, radius, tries) for number in range(inputs.shape[0])] for radius in radii]
+    return [
+        _certificate(region, radius, [sample[place] for sample in samples], attacks[place])
+        for place, radius in enumerate(radii)
+    ]
+
+
+def _certificate(
+    region: _Region, radius: float, samples: list[SampleBounds], attacks: list[dict[str, Attack]]
+) -> Certificate:
     worst = {name: reduce(Attack.worse, (found[name] for found in attacks)) for name in QUANTITIES}
     constants = [sample.constants for sample in samples if sample.constants is not None]
     log_paper = max(each.log_paper() for each in constants) if constants else None
     entries = _output_entries(samples, worst)
     if log_paper is not None:
-        entries |= _theorem_entries(constants, log_paper, region.status, worst["modulation"].slope)
+        entries |= _theorem_entries(constants, log_paper, worst["modulation"].slope)
     network, edges = region.model._need_token().network, tuple[LayerEdges, ...]()
     if isinstance(network, KAN):
-        summaries = region.summaries()
+        summaries = torch.stack([sample.summary for sample in samples]).unbind(1)
         entries, edges = _kan_entries(network, *summaries) | entries, _edges(network, *summaries)
     unbounded = [name for name, entry in entries.items() if math.isinf(entry.value)]
     if log_paper is not None and math.isfinite(log_paper):
         unbounded = [name for name in unbounded if name != "modulation_paper"]
-    notes = [] if region.status == "certified" else [TOO_LARGE]
+    notes = [] if "prediction" in samples[0].rates else [TOO_LARGE]
     return Certificate(
         radius=radius,
-        num_inputs=inputs.shape[0],
-        resolution=tuple(inputs.shape[2:-1]),
+        num_inputs=len(samples),
+        resolution=tuple(region.history.shape[2:-1]),
         entries=entries,
         edges=edges,
         constants=max(constants, key=Constants.covariance).as_mapping() if constants else {},
@@ -116,56 +131,30 @@ class _Region:
     history: Tensor
     params: Tensor | None
     axes: tuple[Axis, ...]
-    radius: float
 
     @classmethod
-    def of(
-        cls, model: SpectraKAN, inputs: Tensor, params: Tensor | None, grid: Grid | None, radius: float
-    ) -> _Region:
+    def of(cls, model: SpectraKAN, inputs: Tensor, params: Tensor | None, grid: Grid | None) -> _Region:
         model._check(inputs, params)
         exact = deepcopy(model).cpu().double().eval().requires_grad_(False)
         given = None if params is None else params.cpu().double()
         history, scaled = exact.normalized(inputs.cpu().double(), given)
-        return cls(exact, history, scaled, exact.axes(history, grid), radius)
-
-    @property
-    def status(self) -> Status:
-        """Of what lies behind the trunk: whether bounds go through it."""
-        return "certified" if fits(self.model, self.history) else "estimated"
+        return cls(exact, history, scaled, exact.axes(history, grid))
 
     def one(self, number: int) -> tuple[Tensor, Tensor | None]:
         params = None if self.params is None else self.params[number : number + 1]
         return self.history[number : number + 1], params
 
-    def bounds(self, number: int, stages: int) -> SampleBounds:
-        """All bounds around one input, or the token's and measured constants where fields are too large."""
-        history, params = self.one(number)
-        radii = [self.radius * (step + 1) / stages for step in range(stages)]
-        token = bound_token(self.model, history, params, self.axes, radii)
-        if self.status == "certified":
-            found = bound_sample(self.model, history, params, self.axes, radii)
-            for here, other in ((found.rates, token.rates), (found.change, token.change)):
-                here["token"] = min(here["token"], other["token"])
-            return found
-        if self.model.gml is None:
-            return token
-        maps = model_maps(self.model, params, self.axes)
-        return replace(token, constants=measured_constants(self.model.gml, maps, history, self.radius))
+    def bounds(self, number: int, radii: Sequence[float]) -> list[SampleBounds]:
+        """All bounds around one input, or the token's alone where fields are too large."""
+        return bound_sample(self.model, *self.one(number), self.axes, radii)
 
-    def attacks(self, number: int, config: AttackSettings) -> dict[str, Attack]:
+    def attacks(self, number: int, radius: float, config: AttackSettings) -> dict[str, Attack]:
         history, params = self.one(number)
-        maps = model_maps(self.model, params, self.axes)
         sizes = {"token": euclid, "modulation": euclid, "prediction": largest}
-        return {name: attack(maps[name], history, self.radius, sizes[name], config) for name in QUANTITIES}
-
-    def summaries(self) -> tuple[Tensor, Tensor]:
-        """Boxes that hold the summaries of every ball, `(B, d_0)` each."""
-        token = self.model._need_token()
-        middle = token.summary(self.model.decayed(self.history), self.params, self.axes)
-        reach = torch.full_like(middle, self.radius * token.gain(self.axes))
-        if self.params is not None:
-            reach[:, middle.shape[1] - self.params.shape[1] :] = 0
-        return middle - reach, middle + reach
+        return {
+            name: attack(model_map(self.model, name, params, self.axes), history, radius, sizes[name], config)
+            for name in QUANTITIES
+        }
 
 
 def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> dict[str, Entry]:
@@ -176,22 +165,19 @@ def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> di
         if status == "certified":
             rate, change = (max(getattr(each, part)[name] for each in samples) for part in ("rates", "change"))
         else:
-            known = [each.constants for each in samples if name == "modulation" and each.constants is not None]
-            rate, change = max([found.slope, *(each.covariance() for each in known)]), found.change
+            rate, change = found.slope, found.change
         entries[name] = Entry(rate, status, f"{name}, between any two inputs of one ball", found.slope)
         meaning = f"{name}, from the input to anywhere in its ball"
         entries[f"{name}_change"] = Entry(change, status, meaning, found.change)
     return entries
 
 
-def _theorem_entries(
-    constants: list[Constants], log_paper: float, status: Status, attacked: float
-) -> dict[str, Entry]:
+def _theorem_entries(constants: list[Constants], log_paper: float, attacked: float) -> dict[str, Entry]:
     covariance = max(each.covariance() for each in constants)
     paper = math.exp(log_paper) if log_paper < 700 else math.inf
     return {
-        "modulation_covariance": Entry(covariance, status, "L_v + M_v S with the theorem's constants", attacked),
-        "modulation_paper": Entry(paper, status, "L_m of Theorem 3.2, same constants", attacked),
+        "modulation_covariance": Entry(covariance, "certified", "L_v + M_v S with the theorem's constants", attacked),
+        "modulation_paper": Entry(paper, "certified", "L_m of Theorem 3.2, same constants", attacked),
     }
 
 

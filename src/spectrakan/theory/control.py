@@ -21,7 +21,6 @@ from spectrakan.nn.kan import KAN
 from spectrakan.theory.kan_bounds import EDGE_BOUNDS, layers_of, product_bound
 
 Measure = Literal["hull", "lemma"]
-Strength = Annotated[float, Field(ge=0.0)]
 ROUNDING = 1e-5
 """How far below the cap a projection goes, so that no other order of summing comes out above it."""
 
@@ -32,40 +31,20 @@ class LipschitzSettings:
 
     cap: Annotated[float, Field(gt=0.0)] | None = None
     """Largest certified bound of the KAN; after every step its slopes are scaled down to it where they are above."""
-    penalty: Strength = 0.0
+    penalty: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of log(1 + bound of the KAN) in the loss."""
-    coefficient_penalty: Strength = 0.0
-    """Weight in the loss of ||c||_1, as the mean over all edges."""
-    spacing_penalty: Strength = 0.0
-    """Weight in the loss of (mean knot spacing / least knot spacing - 1), as the mean over all inputs."""
     measure: Measure = "hull"
     """Bound of an edge that is capped and penalised: `hull` of its derivative's coefficients, or Lemma 3.1's."""
 
     @property
-    def penalises(self) -> bool:
-        """Whether anything is added to the loss."""
-        return self.penalty > 0 or self.coefficient_penalty > 0 or self.spacing_penalty > 0
-
-    @property
     def active(self) -> bool:
         """Whether anything is controlled at all."""
-        return self.cap is not None or self.penalises
+        return self.cap is not None or self.penalty > 0
 
 
 def control_penalty(kan: KAN, config: LipschitzSettings) -> Float[Tensor, ""]:
     """What control adds to the loss; the logarithm gives every bound, however large, a gradient of usable size."""
-    layers = layers_of(kan)
-    total = layers[0].base_weight.new_zeros(())
-    if config.penalty > 0:
-        total = total + config.penalty * torch.log1p(product_bound(kan, config.measure))
-    if config.coefficient_penalty > 0:
-        sizes = torch.cat([layer.coefficients.abs().sum(-1).flatten() for layer in layers])
-        total = total + config.coefficient_penalty * sizes.mean()
-    if config.spacing_penalty > 0:
-        spacings = [layer.knots().diff(dim=1) for layer in layers]
-        uneven = torch.cat([spacing.mean(1) / spacing.amin(1) - 1 for spacing in spacings])
-        total = total + config.spacing_penalty * uneven.mean()
-    return total
+    return config.penalty * torch.log1p(product_bound(kan, config.measure))
 
 
 @torch.no_grad()

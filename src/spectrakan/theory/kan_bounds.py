@@ -3,7 +3,7 @@
 Edges, |phi'| at most (exact <= hull <= lemma; the last two are differentiable functions of the weights)
     lemma    |w_b| sup|b'| + |w_s| (2 / h_min) ||c||_1                                  Lemma 3.1
     hull     |w_b| sup|b'| + |w_s| max_r k |c_r - c_{r-1}| / (t_{r+k} - t_r)            differences in place of sizes
-    exact    sup_x |w_b b'(x) + w_s s'(x)|                                              searched, with proof
+    exact    sup_x |w_b b'(x) + w_s s'(x)|                                              enclosed on fine cells
 Network, with L_l the matrix of the edges' constants of layer l, and slopes in S_l +- D_l over a box of inputs
     product     ||L_1||_2 ||L_2||_2 ...                                                 for all inputs
     over a box  ||M_l|| + ||R_l||,  M_l = S_l M_{l-1},  ||R_l|| <= ||S_l|| ||R_{l-1}|| + ||D_l|| ||J_{l-1}||
@@ -15,30 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from spectrakan.nn.kan import KAN, SILU_LIPSCHITZ, KANLayer
-from spectrakan.theory.slopes import (
-    SILU_THIRD,
-    EdgePieces,
-    Range,
-    bernstein_basis,
-    edge_pieces,
-    enclose,
-    silu_slope,
-    slope_range,
-)
-from spectrakan.theory.tangent import nan_to_inf, spectral_norm
+from spectrakan.theory.norms import ROUNDING, nan_to_inf, spectral_norm
+from spectrakan.theory.slopes import Range, edge_pieces, enclose
 
-SPLIT = 16
-"""Cells that every knot interval is cut into before the search."""
-ROUNDS = 40
-"""Most times the search cuts a cell into four: far beyond the resolution of float64."""
-MOST_CELLS = 1 << 21
-"""Open cells at which the search stops and takes the bound it has."""
+FINE = 8192
+"""Cells that every knot interval is cut into for the exact constants."""
 
 EdgeBound = Literal["lemma", "hull", "exact"]
 
@@ -66,99 +53,30 @@ def hull_bounds(layer: KANLayer, knots: Tensor | None = None) -> Tensor:
 
 @torch.no_grad()
 def exact_bounds(
-    layer: KANLayer, low: Tensor | None = None, high: Tensor | None = None, *, tolerance: float = 1e-8
+    layer: KANLayer, low: Tensor | None = None, high: Tensor | None = None, *, cells: int = FINE
 ) -> Tensor:
     """The Lipschitz constant of every edge over [low, high] `(in,)`, or over all numbers: `(out, in)`, float64.
 
-    Branch and bound: a cell of width h on which |phi'''| <= M has no slope above the larger one at its ends plus
-    M h² / 8, so cells that cannot exceed the best slope found are dropped, and the others cut in four.
-    The result lies above the true constant, by no more than `tolerance` of it.
+    Slopes are enclosed on `cells` cells of every knot interval (`slopes`); the result lies above the true constant,
+    by a share of the order of 1 / cells².
 
     >>> layer = KANLayer(1, 1).double()
     >>> bool((exact_bounds(layer) <= 1.00001 * hull_bounds(layer)).all())
     True
     """
-    exact, knots = deepcopy(layer).double(), layer.knots()
-    bounds = _searched(exact, exact.knots(), low, high, tolerance)
-    if knots.dtype == torch.float64:
-        return bounds
-    return torch.maximum(bounds, _searched(exact, knots.double(), low, high, tolerance))
-
-
-def _searched(layer: KANLayer, knots: Tensor, low: Tensor | None, high: Tensor | None, tolerance: float) -> Tensor:
-    pieces = edge_pieces(layer, knots)
+    exact, own = deepcopy(layer).double(), layer.knots()
+    readings = [exact.knots()] if own.dtype == torch.float64 else [exact.knots(), own.double()]
     # An undefined end of the interval leaves it open.
-    whole = torch.full_like(pieces.breaks[:, 0], torch.inf)
-    low = -whole if low is None else low.double().nan_to_num(-torch.inf, torch.inf, -torch.inf)
-    high = whole if high is None else high.double().nan_to_num(torch.inf, torch.inf, -torch.inf)
-    # Where derivatives overflow nothing is searched, and the hull is the bound.
-    finite = pieces.derivative(3).isfinite().all(-1).all(-1) & pieces.breaks.isfinite().all(-1)
-    found = torch.where(finite, _steepest_end(pieces, low, high), torch.inf).flatten()
-    cells = _first_cells(pieces, low, high)
-    for _ in range(ROUNDS):
-        ends, ceiling = _steepness(pieces, cells)
-        found = found.scatter_reduce(0, cells.edge, ends, "amax")
-        keep = ceiling > (found * (1 + tolerance / 2) + 1e-300)[cells.edge]
-        cells = _Cells(*(part[keep] for part in cells)).cut(4)
-        if not 0 < cells.start.numel() < MOST_CELLS:
-            break
-    found = found.scatter_reduce(0, cells.edge, _steepness(pieces, cells)[1], "amax")
-    # Half of the tolerance is for the search, the other half for the rounding of the polynomials.
-    exact = (found * (1 + tolerance)).view(pieces.base.shape) + pieces.noise[1]
-    return torch.minimum(nan_to_inf(exact), nan_to_inf(hull_bounds(layer, knots) * (1 + tolerance / 2)))
-
-
-class _Cells(NamedTuple):
-    """Open cells in one list over all edges: the indices of their edges and pieces, and their ends."""
-
-    edge: Tensor
-    piece: Tensor
-    start: Tensor
-    end: Tensor
-
-    def cut(self, parts: int) -> _Cells:
-        """Every cell in equal parts."""
-        steps = torch.linspace(0, 1, parts + 1, dtype=self.start.dtype)
-        points = torch.lerp(self.start[:, None], self.end[:, None], steps)
-        edge, piece = (each.repeat_interleave(parts) for each in (self.edge, self.piece))
-        return _Cells(edge, piece, points[:, :-1].flatten(), points[:, 1:].flatten())
-
-
-def _first_cells(pieces: EdgePieces, low: Tensor, high: Tensor) -> _Cells:
-    """Every knot interval's part inside [low, high], cut into equal cells."""
-    shape = pieces.bernstein.shape[:-1]
-    start = torch.maximum(pieces.breaks[:, :-1], low[:, None]).expand(shape).flatten()
-    end = torch.minimum(pieces.breaks[:, 1:], high[:, None]).expand(shape).flatten()
-    inside = (start <= end).nonzero()[:, 0]
-    return _Cells(inside // shape[-1], inside % shape[-1], start[inside], end[inside]).cut(SPLIT)
-
-
-def _steepness(pieces: EdgePieces, cells: _Cells) -> tuple[Tensor, Tensor]:
-    """The larger slope at the ends of every cell, and a bound of all slopes in it."""
-    inputs, slopes = cells.edge % pieces.base.shape[1], pieces.derivative(1)
-    left = pieces.breaks[inputs, cells.piece]
-    width = pieces.breaks[inputs, cells.piece + 1] - left
-    curve, base = slopes.flatten(0, 1)[cells.edge, cells.piece], pieces.base.flatten()[cells.edge]
-
-    def slope(x: Tensor) -> Tensor:
-        basis = bernstein_basis((x - left) / width, slopes.shape[-1] - 1)
-        return ((curve * basis).sum(-1) + base * silu_slope(x)).abs()
-
-    ends = torch.maximum(slope(cells.start), slope(cells.end))
-    third = pieces.derivative(3).abs().amax(-1).flatten(0, 1)[cells.edge, cells.piece]
-    return ends, ends + (third + SILU_THIRD * base.abs()) * (cells.end - cells.start).square() / 8
-
-
-def _steepest_end(pieces: EdgePieces, low: Tensor, high: Tensor) -> Tensor:
-    """The largest slope on the lines beyond the grid, where SiLU' has a known range: `(out, in)`; 0 if outside."""
-    best = torch.zeros_like(pieces.base)
-    ends = [(low, torch.minimum(high, pieces.breaks[:, 0])), (torch.maximum(low, pieces.breaks[:, -1]), high)]
-    for side, (start, end) in enumerate(ends):
-        least, most = slope_range("silu", start, end)
-        slope = pieces.end_slopes[..., side]
-        steep = torch.maximum((slope + pieces.base * least).abs(), (slope + pieces.base * most).abs())
-        best = torch.where(start <= end, torch.maximum(best, steep), best)
-    return best
+    whole = torch.full_like(readings[0][:, 0], torch.inf)
+    least = -whole if low is None else low.double().nan_to_num(-torch.inf, torch.inf, -torch.inf)
+    most = whole if high is None else high.double().nan_to_num(torch.inf, torch.inf, -torch.inf)
+    bounds = torch.zeros_like(exact.base_weight)
+    for knots in readings:
+        slopes = enclose(edge_pieces(exact, knots), least[:, None], most[:, None], 1, cells)
+        steepest = nan_to_inf(torch.maximum(*(end.abs() for end in slopes))[..., 0])
+        hull = nan_to_inf(hull_bounds(exact, knots) * (1 + ROUNDING))
+        bounds = torch.maximum(bounds, torch.minimum(steepest, hull))
+    return bounds
 
 
 EDGE_BOUNDS: dict[str, Callable[[KANLayer], Tensor]] = {
@@ -166,7 +84,7 @@ EDGE_BOUNDS: dict[str, Callable[[KANLayer], Tensor]] = {
     "hull": hull_bounds,
     "exact": exact_bounds,
 }
-"""Bounds of an edge's slope: `lemma` and `hull` are differentiable, `exact` is searched."""
+"""Bounds of an edge's slope: `lemma` and `hull` are differentiable, `exact` is enclosed."""
 
 
 def layers_of(kan: KAN) -> list[KANLayer]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid
@@ -38,31 +38,39 @@ def token_inputs(model: Operator, x: Tensor, params: Tensor | None = None, grid:
     return model._need_token().summary(history, params, model.axes(history, grid))
 
 
-def model_maps(model: SpectraKAN, params: Tensor | None, axes: Sequence[Axis]) -> dict[str, Map]:
-    """Summary, token, features, modulation and prediction of normalised histories, with the same parameters."""
-    network = model._need_token()
+def model_run(
+    model: SpectraKAN, params: Tensor | None, axes: Sequence[Axis], *, token_alone: bool = False
+) -> Callable[[Tensor], Mapping[str, Tensor]]:
+    """From normalised histories to `summary`, `token`, `modulation` and `prediction`, with the same parameters.
 
-    def given(history: Tensor) -> tuple[Tensor, Tensor | None]:
-        return model.decayed(history), None if params is None else params.expand(history.shape[0], -1)
+    `token_alone` stops at the token.
+    """
+    token = model._need_token()
+    value = model.gml if model.gml is not None else model.broadcast
 
-    def summary(history: Tensor) -> Tensor:
-        return network.summary(*given(history), axes)
+    def run(batch: Tensor) -> Mapping[str, Tensor]:
+        seen: dict[str, Tensor] = {}
+        given = model.decayed(batch), None if params is None else params.expand(batch.shape[0], -1)
+        hooks = [
+            token.network.register_forward_pre_hook(lambda _, inputs: seen.__setitem__("summary", inputs[0])),
+            token.register_forward_hook(lambda _, __, out: seen.__setitem__("token", out)),
+        ]
+        if isinstance(value, nn.Module):
+            hooks.append(value.register_forward_hook(lambda _, __, out: seen.__setitem__("modulation", out)))
+        try:
+            if token_alone:
+                token(*given, axes)
+            else:
+                seen["prediction"] = model.postprocess(model._forward(*given, axes), batch, axes)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return seen
 
-    def token(history: Tensor) -> Tensor:
-        found: Tensor = network(*given(history), axes)
-        return found
+    return run
 
-    def features(history: Tensor) -> Tensor:
-        return model._features(*given(history), axes, None)
 
-    def modulation(history: Tensor) -> Tensor:
-        value = model._value(token(history), features(history), axes)
-        if value is None:
-            raise ConfigError("this model has no modulation")
-        return value
-
-    def prediction(history: Tensor) -> Tensor:
-        return model.postprocess(model._forward(*given(history), axes), history, axes)
-
-    maps = (summary, token, features, modulation, prediction)
-    return {function.__name__: function for function in maps}
+def model_map(model: SpectraKAN, name: str, params: Tensor | None, axes: Sequence[Axis]) -> Map:
+    """One quantity of `model_run` as a map of normalised histories."""
+    run = model_run(model, params, axes, token_alone=name in ("summary", "token"))
+    return lambda history: run(history)[name]

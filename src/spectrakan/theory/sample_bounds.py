@@ -1,30 +1,25 @@
-"""All bounds of one model around one input: token, modulation, prediction, and the theorem's constants.
-
-The ball is reached through nested ones (`Stage`). Rates hold between any two inputs of the last ball; the distance of
-a quantity from its value at the input is at most the sum over balls of step times rate.
-"""
+"""All bounds of one model around one input: token, modulation, prediction, and the theorem's constants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.embedding import channels_first, with_params
-from spectrakan.theory.attention_bounds import attention_bound
-from spectrakan.theory.network_bounds import summary_signal, token_signal, trunk_signal
-from spectrakan.theory.prediction_bounds import prediction_rate
-from spectrakan.theory.signal import Signal, Stage
-from spectrakan.theory.tangent import Tangent, nan_to_inf
+from spectrakan.nn.kan import KANLayer
+from spectrakan.theory.norms import sup_to_two
+from spectrakan.theory.parts import model_run
+from spectrakan.theory.program import Program
+from spectrakan.theory.reach import Reach, Reached
+from spectrakan.theory.rules import Motion, Pool
 from spectrakan.theory.theorem import Constants, certified_constants
 
-LARGEST = 4096
-"""Most numbers in the features of one sample, or in one input, for which sets of Jacobians are propagated."""
+MOST_ROWS = 1 << 19
+"""Most numbers that nonlinear operations of one sample take for which all bounds are computed."""
 QUANTITIES = ("token", "modulation", "prediction")
 
 
@@ -33,80 +28,76 @@ class SampleBounds:
     """Certified numbers around one input; `change` counts from the input itself, `rates` between any two.
 
     By quantity: Euclidean norms of token and modulation, largest entry of the prediction, over the sup norm.
+    `summary` `(2, d_0)` are ends of the box of the token's inputs.
     """
 
     rates: dict[str, float]
     change: dict[str, float]
+    summary: Tensor
     constants: Constants | None = None
     """Of the theorem, where the model has attention."""
 
 
-def fits(model: SpectraKAN, history: Tensor) -> bool:
-    """Whether the features and inputs are few enough for bounds through the trunk."""
-    cells = history.shape[2:-1].numel()
-    widest = model.config.mlp_ratio if model.trunk.residual else 1
-    return cells * model.config.width * widest <= LARGEST and history[0].numel() <= LARGEST
-
-
-@torch.no_grad()
 def bound_sample(
     model: SpectraKAN, history: Tensor, params: Tensor | None, axes: Sequence[Axis], radii: Sequence[float]
-) -> SampleBounds:
-    """Bounds around one normalised input `(1, history, *space, field)`; the model is in float64."""
-    network = model._need_token()
-    inputs, factors = (channels_first(model.decayed(part)) for part in (history, torch.ones_like(history)))
-    last = channels_first(history[:, -1:])[:, 0].flatten(1)
-    constants: list[Constants] = []
+) -> list[SampleBounds]:
+    """Bounds around one normalised input `(1, history, *space, field)` for every radius; the model is in float64.
 
-    def bound_in(stage: Stage) -> Tensor:
-        field = Signal(inputs[:, 0], Tangent.exact(torch.diag(factors.flatten()), inputs[:, 0].shape), stage)
-        summary = summary_signal(network, field, None if params is None else params[0], axes)
-        token = token_signal(network.network, summary)
-        if params is not None:
-            field = field.appended(with_params(inputs, params)[len(inputs) :, 0])
-        features = trunk_signal(model.trunk, field, axes)
-        value = cast(Tensor, model._value(token.value[None], features.value[:, None], axes))
-        if model.gml is not None:
-            tangent, bound = attention_bound(model.gml, token, features, axes)
-            constants.append(certified_constants(network.network, model.gml, summary, token, features))
-            bound = bound.clamp_max(constants[-1].covariance())
-        else:
-            tangent = token.tangent.times(cast(nn.Linear, model.broadcast).weight)
-            bound = tangent.bound()
-        prediction = prediction_rate(model, features, value[0], tangent, axes, last)
-        return torch.stack([token.tangent.bound(), bound, prediction])
-
-    rates, change = (dict(zip(QUANTITIES, part.tolist(), strict=True)) for part in _grown(radii, bound_in))
-    return SampleBounds(rates, change, constants[-1] if constants else None)
-
-
-@torch.no_grad()
-def bound_token(
-    model: SpectraKAN, history: Tensor, params: Tensor | None, axes: Sequence[Axis], radii: Sequence[float]
-) -> SampleBounds:
-    """Rate and change of the token alone, for fields of any size.
-
-    A pooled number moves at most `gain` times as fast as the field's sup norm, so it takes the place of the input.
+    A model with more than `MOST_ROWS` numbers in its nonlinear operations has bounds of its token alone.
     """
-    token = model._need_token()
-    summary, gain = token.summary(model.decayed(history), params, axes)[0], token.gain(axes)
-    moving = summary.numel() - (0 if params is None else params.shape[1])
+    program = model_program(model, history, params, axes)
+    names: tuple[str, ...] = QUANTITIES
+    if sum(centre.numel() for rule in program.rules for centre in rule.centres) > MOST_ROWS:
+        names, program = ("token",), model_program(model, history, params, axes, token_alone=True)
+    reach = Reach(program, radii)
+    found = {name: reach.target(name, keep=name != "prediction") for name in ("summary", *names)}
+    pooled = next((place for place, rule in enumerate(program.rules) if isinstance(rule, Pool)), None)
+    results = []
+    for place, radius in enumerate(radii):
+        rates, change = (
+            {name: bound(found[name], place, radius) for name in names if name != "prediction"}
+            for bound in (_euclidean_rate, _euclidean_change)
+        )
+        constants = None
+        if pooled is not None and model.gml is not None:
+            motions = [found["summary"].motion, found["token"].motion, reach.motions[pooled][1]]
+            rate = _euclidean_rate(found["summary"], place, radius)
+            summary, token, features = (_at(motion, place) for motion in motions)
+            constants = certified_constants(model._need_token().network, model.gml, rate, summary, token, features)
+            rates["modulation"] = min(rates["modulation"], constants.covariance())
+        if "prediction" in names:
+            motion = _at(found["prediction"].motion, place)
+            rates["prediction"] = float(motion.rate.amax())
+            change["prediction"] = float(motion.reach.amax()) / radius
+        change = {name: min(value, rates[name]) for name, value in change.items()}
+        box = torch.stack(_at(found["summary"].motion, place).interval())[:, 0]
+        results.append(SampleBounds(rates, change, box, constants))
+    return results
 
-    def bound_in(stage: Stage) -> Tensor:
-        signal = Signal(summary[:moving], Tangent.exact(torch.eye(moving, dtype=summary.dtype), (moving,)), stage)
-        signal = signal if params is None else signal.appended(params[0])
-        return token_signal(token.network, signal).tangent.bound()
 
-    rate, change = _grown([gain * radius for radius in radii], bound_in)
-    return SampleBounds({"token": gain * float(rate)}, {"token": gain * float(change)})
+def model_program(
+    model: SpectraKAN, history: Tensor, params: Tensor | None, axes: Sequence[Axis], *, token_alone: bool = False
+) -> Program:
+    """The program of all quantities of the model, or up to its token."""
+    layers = [layer for layer in model.modules() if isinstance(layer, KANLayer)]
+    return Program(model_run(model, params, axes, token_alone=token_alone), history, layers)
 
 
-def _grown(radii: Sequence[float], bound_in: Callable[[Stage], Tensor]) -> tuple[Tensor, Tensor]:
-    """Rates in the last of nested balls, and changes over its radius: the sum of step times rate."""
-    stage, rates, total = None, torch.zeros(()), torch.zeros(())
-    for radius in radii:
-        step = radius - (0.0 if stage is None else stage.radius)
-        stage = Stage(radius, stage)
-        rates = nan_to_inf(bound_in(stage))
-        total = total + step * rates
-    return rates, torch.minimum(total / radii[-1], rates)
+def _at(motion: Motion, place: int) -> Motion:
+    """A vector's, an attention's or a prediction's motion at one radius; their batch comes first."""
+    return Motion(motion.centre, motion.reach[place : place + 1], motion.rate[place : place + 1])
+
+
+def _euclidean_rate(found: Reached, place: int, _: float) -> float:
+    count = found.beyond.shape[1] // 2
+    return _euclidean(found, found.beyond[:, count + place], found.motion.rate[place])
+
+
+def _euclidean_change(found: Reached, place: int, radius: float) -> float:
+    return _euclidean(found, found.beyond[:, place] / radius, found.motion.reach[place] / radius)
+
+
+def _euclidean(found: Reached, beyond: Tensor, rows: Tensor) -> float:
+    """The norm of the linear part from sup to Euclid plus that of the rest, or the norm of the rows' bounds."""
+    by_rows = float(rows.norm())
+    return by_rows if found.jacobian is None else min(float(sup_to_two(found.jacobian) + beyond.norm()), by_rows)

@@ -27,6 +27,11 @@ SILU_TURN = 1.2784645427610738
 """SiLU falls up to minus this and rises after it."""
 SILU_SLOPE_TURN = 2.3993572805154676
 """SiLU' has its lowest value at minus this and its highest at plus this."""
+SILU_BEND_TURN = 3.4358409936632
+"""SiLU'' turns at zero and at plus and minus this."""
+SIGMOID_TURN = math.log(2 + math.sqrt(3))
+TANH_TURN = SIGMOID_TURN / 2
+"""The logistic function's second derivative and that of tanh turn at plus and minus these."""
 SILU_THIRD = 0.3083
 """Above sup |SiLU'''|; sup |SiLU''| is SiLU''(0) = 1/2."""
 FLAT = 1e3
@@ -46,7 +51,24 @@ def silu_slope(x: Tensor) -> Tensor:
     return share + x * share * (1 - share)
 
 
-SLOPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "exp": torch.exp,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "square": torch.square,
+    "sqrt": torch.sqrt,
+}
+"""Nonlinear functions of single numbers whose slopes have known ranges."""
+
+Table = dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]]
+QUARTERS = tuple(math.pi / 2 * count for count in range(-8, 9))
+"""Turning points of sine and cosine, within plus and minus 4 pi."""
+SLOPES: Table = {
     "gelu": (
         lambda x: torch.special.ndtr(x) + x * (-x.square() / 2).exp() / math.sqrt(2 * math.pi),
         (-math.sqrt(2), math.sqrt(2)),
@@ -54,12 +76,42 @@ SLOPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
     "silu": (silu_slope, (-SILU_SLOPE_TURN, SILU_SLOPE_TURN)),
     "sigmoid": (lambda x: x.sigmoid() * (1 - x.sigmoid()), (0.0,)),
     "tanh": (lambda x: 1 - x.tanh().square(), (0.0,)),
+    "relu": (lambda x: (x > 0).to(x), ()),
+    "exp": (torch.exp, ()),
+    "sin": (torch.cos, QUARTERS),
+    "cos": (lambda x: -x.sin(), QUARTERS),
+    "square": (lambda x: 2 * x, ()),
+    "sqrt": (lambda x: 0.5 / x.clamp_min(0).sqrt(), ()),
 }
-"""Each slope and its turning points; the slope of ReLU jumps and is treated separately."""
+"""Each slope and its turning points."""
+CURVATURES: Table = {
+    "gelu": (lambda x: (2 - x.square()) * (-x.square() / 2).exp() / math.sqrt(2 * math.pi), (-2.0, 0.0, 2.0)),
+    "silu": (
+        lambda x: x.sigmoid() * (1 - x.sigmoid()) * (2 + x * (1 - 2 * x.sigmoid())),
+        (-SILU_BEND_TURN, 0.0, SILU_BEND_TURN),
+    ),
+    "sigmoid": (lambda x: x.sigmoid() * (1 - x.sigmoid()) * (1 - 2 * x.sigmoid()), (-SIGMOID_TURN, SIGMOID_TURN)),
+    "tanh": (lambda x: -2 * x.tanh() * (1 - x.tanh().square()), (-TANH_TURN, TANH_TURN)),
+    "exp": (torch.exp, ()),
+    "sin": (lambda x: -x.sin(), QUARTERS),
+    "cos": (lambda x: -x.cos(), QUARTERS),
+    "square": (lambda x: torch.full_like(x, 2.0), ()),
+    "sqrt": (lambda x: -0.25 / x.clamp_min(0).pow(1.5), ()),
+}
+"""Each second derivative and its turning points; ReLU has none."""
+LEVEL = {"gelu", "silu", "sigmoid", "tanh"}
+"""Functions whose derivatives equal their limits beyond `FLAT`."""
 
 
-def slope_range(name: str, low: Tensor, high: Tensor) -> Range:
-    """Smallest and largest slope over [low, high], elementwise; ReLU counts both slopes at its kink.
+def slope_at(name: str, x: Tensor) -> Tensor:
+    """The slope of a function."""
+    return SLOPES[name][0](x.clamp(-FLAT, FLAT) if name in LEVEL else x)
+
+
+def slope_range(name: str, low: Tensor, high: Tensor, table: Table = SLOPES) -> Range:
+    """Smallest and largest slope (or second derivative, by `CURVATURES`) over [low, high], elementwise.
+
+    ReLU counts both slopes at its kink.
 
     >>> low, high = slope_range("relu", torch.tensor(-1.0), torch.tensor(2.0))
     >>> float(low), float(high)
@@ -67,7 +119,13 @@ def slope_range(name: str, low: Tensor, high: Tensor) -> Range:
     """
     if name == "relu":
         return (low > 0).to(low), 1 - (high < 0).to(low)
-    return _range(*SLOPES[name], low.clamp(-FLAT, FLAT), high.clamp(-FLAT, FLAT))
+    if name in LEVEL:
+        low, high = low.clamp(-FLAT, FLAT), high.clamp(-FLAT, FLAT)
+    least, most = _range(*table[name], low, high)
+    if name in ("sin", "cos"):
+        far = torch.maximum(low.abs(), high.abs()) > QUARTERS[-1]
+        least, most = torch.where(far, -1.0, least), torch.where(far, 1.0, most)
+    return least, most
 
 
 def _range(function: Callable[[Tensor], Tensor], turns: tuple[float, ...], low: Tensor, high: Tensor) -> Range:
@@ -159,7 +217,7 @@ def bernstein_basis(z: Tensor, degree: int) -> Tensor:
 
 
 @torch.no_grad()
-def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order) -> Range:
+def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order, cells: int = CELLS) -> Range:
     """Bounds of phi (`order=0`) or phi' (`order=1`) over [low, high] for every edge; infinite where none is known."""
     least = torch.full((*pieces.base.shape, low.shape[1]), torch.inf, dtype=low.dtype)
     most, last = -least, pieces.breaks.shape[1]
@@ -169,9 +227,9 @@ def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order) -> Rang
         end = high if number == last else torch.minimum(high, pieces.breaks[:, number, None])
         exists, end = start <= end, torch.maximum(start, end)
         if 0 < number < last:
-            found = _on_piece(pieces, number - 1, start, end, order)
+            found = _on_piece(pieces, number - 1, start, end, order, cells)
         else:
-            found = _on_line(pieces, -1 if number else 0, start, end, order)
+            found = _on_line(pieces, -1 if number else 0, start, end, order, cells)
         least = torch.where(exists, torch.minimum(least, found[0]), least)
         most = torch.where(exists, torch.maximum(most, found[1]), most)
     slack = ROUNDING * (1 + torch.maximum(least.abs(), most.abs())) + pieces.noise[order][..., None]
@@ -180,8 +238,8 @@ def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order) -> Rang
     return torch.where(known, least - slack, -torch.inf), torch.where(known, most + slack, torch.inf)
 
 
-def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order: Order) -> Range:
-    x = _cell_ends(start, end)
+def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order: Order, cells: int) -> Range:
+    x = _cell_ends(start, end, cells)
     left = pieces.breaks[:, number, None, None]
     width = pieces.breaks[:, number + 1, None, None] - left
     curve = pieces.derivative(order)[:, :, number]
@@ -190,17 +248,17 @@ def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order
     values = torch.einsum("oim,ibcm->oibc", curve, basis) + pieces.base[..., None, None] * base
     bend = pieces.derivative(order + 2)[:, :, number].abs().amax(-1)
     bend = bend + pieces.base.abs() * (0.5, SILU_THIRD)[order]
-    slack = bend[..., None] * ((end - start) / CELLS).square() / 8
+    slack = bend[..., None] * ((end - start) / cells).square() / 8
     return values.amin(-1) - slack, values.amax(-1) + slack
 
 
-def _on_line(pieces: EdgePieces, side: int, start: Tensor, end: Tensor, order: Order) -> Range:
+def _on_line(pieces: EdgePieces, side: int, start: Tensor, end: Tensor, order: Order, cells: int) -> Range:
     """Beyond the grid the spline is a line; SiLU has a known range on every cell."""
     slope, base = pieces.end_slopes[..., side, None], pieces.base[..., None]
     if order == 1:
         ends = [slope + base * silu for silu in slope_range("silu", start, end)]
         return torch.minimum(*ends), torch.maximum(*ends)
-    x = _cell_ends(start, end)
+    x = _cell_ends(start, end, cells)
     from_end = x - pieces.breaks[:, side, None, None]
     line = pieces.end_values[..., side, None, None] + slope[..., None] * from_end
     silu = [base[..., None] * part for part in _range(F.silu, (-SILU_TURN,), x[..., :-1], x[..., 1:])]
@@ -208,6 +266,6 @@ def _on_line(pieces: EdgePieces, side: int, start: Tensor, end: Tensor, order: O
     return low.amin(-1), high.amax(-1)
 
 
-def _cell_ends(start: Tensor, end: Tensor) -> Tensor:
-    steps = torch.linspace(0, 1, CELLS + 1, dtype=start.dtype)
+def _cell_ends(start: Tensor, end: Tensor, cells: int) -> Tensor:
+    steps = torch.linspace(0, 1, cells + 1, dtype=start.dtype)
     return torch.lerp(start[..., None], end[..., None], steps)

@@ -1,31 +1,23 @@
-"""Theorem 3.2: its constants on a region, proved or measured, the paper's L_m, and the same without exponentials.
+"""Theorem 3.2: its constants on a region, the paper's L_m, and the same without exponentials.
 
 With S = (M_k Lip(q) L_KAN L_P + M_q L_k) / c and M_s = M_q M_k / c, c = sqrt(d_a), the paper's proof gives
     L_m = exp(2 M_s) (L_v + M_v S) + exp(4 M_s) M_v S,
 while E_alpha[Dv] + Cov_alpha(Ds, v) gives L_v + M_v S: smaller by exp(2 M_s) at least.
-Both hold for any c (`nn.modulation`). Measured constants come from sampled inputs and ascent: an input that was not
-tried may exceed them, so what follows from them is an estimate.
+Both hold for any c (`nn.modulation`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-import torch
 from torch import Tensor, nn
 
 from spectrakan.nn.kan import KAN, SILU_LIPSCHITZ
 from spectrakan.nn.modulation import GlobalModulation
-from spectrakan.theory.attack import AttackSettings, Size, attack, euclid
-from spectrakan.theory.attention_bounds import CellRates
 from spectrakan.theory.kan_bounds import box_bound
-from spectrakan.theory.parts import Map
-from spectrakan.theory.signal import Signal
-from spectrakan.theory.tangent import spectral_norm
-
-TRIES = AttackSettings(starts=4, steps=6, pairs=4)
+from spectrakan.theory.norms import nan_to_inf, spectral_norm
+from spectrakan.theory.rules import Motion
 
 
 @dataclass(frozen=True)
@@ -83,24 +75,32 @@ def _or_infinite(value: float) -> float:
 
 
 def certified_constants(
-    network: nn.Module, gml: GlobalModulation, summary: Signal, token: Signal, features: Signal
+    network: nn.Module, gml: GlobalModulation, summary_rate: float, summary: Motion, token: Motion, features: Motion
 ) -> Constants:
-    """Constants that hold in the whole ball of the signals; `network` makes the token from the summary."""
-    stage = features.stage
-    low, high = summary.interval()
-    query_rate = token.tangent.times(gml.query.weight).bound()
-    keys, values = CellRates.of(features, gml.key[0]), CellRates.of(features, gml.value[0])
+    """Constants that hold in the whole ball of the motions; `network` makes the token from the summary.
+
+    Summary and token `(1, numbers)`, features `(1, N, channel)`.
+    """
+    key_size, key_rate = _largest_cell(gml.key[0], features)
+    value_size, value_rate = _largest_cell(gml.value[0], features)
+    moved = (token.reach @ gml.query.weight.abs().T).norm()
     return Constants(
-        M_q=float(gml.query(token.value).norm() + stage.moved(query_rate)),
-        M_k=float(keys.largest(stage)),
-        M_v=float(values.largest(stage)),
-        L_k=float(keys.rates.amax()),
-        L_v=float(values.rates.amax()),
+        M_q=float(gml.query(token.centre).norm() + moved),
+        M_k=key_size,
+        M_v=value_size,
+        L_k=key_rate,
+        L_v=value_rate,
         Lip_q=float(spectral_norm(gml.query.weight)),
-        L_KAN=float(box_bound(network, low[None], high[None])) if isinstance(network, KAN) else _layers_norm(network),
-        L_P=float(summary.tangent.bound()),
+        L_KAN=float(box_bound(network, *summary.interval())) if isinstance(network, KAN) else _layers_norm(network),
+        L_P=summary_rate,
         divisor=gml.divisor,
     )
+
+
+def _largest_cell(matrix: Tensor, features: Motion) -> tuple[float, float]:
+    """Sup over cells and ball of the Euclidean size of `matrix` f(y), and of its rate."""
+    size = (features.centre @ matrix.T).norm(dim=-1) + (features.reach @ matrix.abs().T).norm(dim=-1)
+    return float(nan_to_inf(size).amax()), float(nan_to_inf((features.rate @ matrix.abs().T).norm(dim=-1)).amax())
 
 
 def _layers_norm(network: nn.Module) -> float:
@@ -108,38 +108,3 @@ def _layers_norm(network: nn.Module) -> float:
     layers = list(network.modules())
     norms = [float(spectral_norm(layer.weight)) for layer in layers if isinstance(layer, nn.Linear)]
     return math.prod(norms) * SILU_LIPSCHITZ ** sum(isinstance(layer, nn.SiLU) for layer in layers)
-
-
-def measured_constants(gml: GlobalModulation, maps: Mapping[str, Map], history: Tensor, radius: float) -> Constants:
-    """Constants around one normalised input, each the worst of a few tries; `maps` as of `model_maps`."""
-
-    def cells_behind(matrix: Tensor) -> Map:
-        return lambda batch: torch.einsum("rc,cby->bry", matrix, maps["features"](batch).flatten(2))
-
-    def query(batch: Tensor) -> Tensor:
-        found: Tensor = gml.query(maps["token"](batch))
-        return found
-
-    def rate_of(function: Map, size: Size = euclid) -> float:
-        return attack(function, history, radius, size, TRIES).slope
-
-    keys, values = cells_behind(gml.key[0]), cells_behind(gml.value[0])
-    key_rate, value_rate = rate_of(keys, _largest_cell), rate_of(values, _largest_cell)
-    summary_rate = rate_of(maps["summary"])
-    return Constants(
-        M_q=query(history).norm().item() + radius * rate_of(query),
-        M_k=_largest_cell(keys(history)).item() + radius * key_rate,
-        M_v=_largest_cell(values(history)).item() + radius * value_rate,
-        L_k=key_rate,
-        L_v=value_rate,
-        Lip_q=float(spectral_norm(gml.query.weight)),
-        L_KAN=rate_of(maps["token"]) / max(summary_rate, 1e-12),
-        L_P=summary_rate,
-        divisor=gml.divisor,
-    )
-
-
-def _largest_cell(difference: Tensor) -> Tensor:
-    """Largest Euclidean size over cells, `(batch,)`."""
-    sizes: Tensor = difference.norm(dim=1).amax(1)
-    return sizes

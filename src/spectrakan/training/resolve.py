@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from spectrakan.config import apply_overrides, as_mapping, build_settings, read_yaml
-from spectrakan.data.prepare import NO_TEST, DataSettings, find
+from spectrakan.data.prepare import NO_TEST, DataSettings, Part, Prepared, find
 from spectrakan.data.problems import Problem, all_problems, find_problem
+from spectrakan.data.split import Split
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import Trajectories
 from spectrakan.models.catalog import complete_settings
+from spectrakan.runs.folder import from_folder
 from spectrakan.training.presets import preset
 from spectrakan.training.settings import RunSettings
 
@@ -52,13 +54,14 @@ def resolve(
     problem, found = _problem(given, config, data)
     model = _group(given, "model")
     name, variant = str(model.get("name", "spectrakan")), str(model.get("variant", "default"))
-    windows = None if found is None else _training_windows(found, problem, config)
+    # What the number of epochs of a budget follows from.
+    windows = None if found is None else len(planned(problem, config, found).windows("train"))
     base = preset(problem, name, str(given.get("budget", "short")), variant=variant, windows=windows)
     merged = _merge(_plan_without(as_mapping(base), given["data"]), {**given, "task": problem.name})
     own = {key: value for key, value in {**base.model, **model}.items() if key not in ("name", "variant")}
     merged["model"] = {"name": name, "variant": variant, **complete_settings(name, variant, own)}
     settled = build_settings(RunSettings, merged)
-    _check(settled, problem)
+    _check(settled)
     return Resolved(settled, problem, found if data is not None else None, test_data)
 
 
@@ -72,20 +75,14 @@ def _plan_without(plan: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, A
     return {**plan, "data": data}
 
 
-def _check(config: RunSettings, problem: Problem) -> None:
-    """Refuse settings that contradict the problem or the model."""
+def _check(config: RunSettings) -> None:
+    """Refuse settings that contradict the model."""
     control = config.training.lipschitz
     if control.active and config.model.get("token") != "kan":
         raise ConfigError(
             "training.lipschitz controls a KAN token (model.name=spectrakan, model.token=kan), "
             f"got model.name={config.model['name']} with token {config.model.get('token', 'none')}; "
             "leave it out or choose such a model"
-        )
-    equation = problem.equation
-    if config.training.physics_weight and (equation is None or equation.residual is None):
-        raise ConfigError(
-            f"training.physics_weight={config.training.physics_weight:g} needs an equation whose residual is "
-            f"known, '{config.task}' has none; set it to 0"
         )
 
 
@@ -132,21 +129,24 @@ def _plain_name(data: Trajectories, config: DataSettings) -> str:
     return re.sub(r"[^\w.+-]+", "_", text).strip("_") or "own_problem"
 
 
-def _training_windows(data: Trajectories, problem: Problem, config: DataSettings) -> int:
-    """About how many windows training has: what the number of epochs of a budget follows from."""
-    split = config.split or (NO_TEST if config.test_path else problem.split)
-    history = config.history or problem.history
-    frames = len(data.times) if split.by != "time" else int(len(data.times) * split.train)
-    share = split.train if split.by in ("trajectory", "sample_order") else 1.0
-    starts = 1 if data.steady else max(1, frames - history)
-    return max(1, int(data.num_samples * share) * starts)
+def planned(problem: Problem, config: DataSettings, data: Trajectories) -> Prepared:
+    """The training part as it will be cut, no field of it read; copies among the samples may shift it a little."""
+    apart = config.test_path is not None or config.test_samples > 0
+    split = config.split or (NO_TEST if apart else problem.split)
+    in_time = split.by == "time"
+    share = 1.0 if in_time else split.train
+    samples = tuple(range(max(1, round(data.num_samples * share))))
+    part = data.between(0, int(len(data.times) * split.train)) if in_time else data
+    history = 1 if data.steady else config.history or problem.history
+    parts = {"train": Part(part, samples)}
+    return Prepared(problem, config, data, Split(train=samples), history, problem.horizon, parts)
 
 
 def _mapping(source: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
     if source is None or isinstance(source, Mapping):
         return dict(source or {})
-    text = str(source)
-    return read_yaml(Path(text)) if text.endswith((".yaml", ".yml")) else {"task": text}
+    path = Path(source)
+    return from_folder(read_yaml(path), path.parent) if path.suffix in (".yaml", ".yml") else {"task": str(source)}
 
 
 def _data_group(given: Mapping[str, Any]) -> dict[str, Any]:

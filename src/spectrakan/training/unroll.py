@@ -23,21 +23,16 @@ from spectrakan.models.operator import Operator
 from spectrakan.theory.control import control_penalty
 from spectrakan.theory.parts import token_kan
 from spectrakan.training.loss import loss
-from spectrakan.training.physics import PhysicsTerm
 from spectrakan.training.settings import TrainingSettings
 
 
 class Objective(nn.Module):
-    """The mean loss of a batch, `Window -> ()`; one module, so that a distributed wrapper sees one forward.
+    """The mean loss of a batch, `Window -> ()`; one module, so that a distributed wrapper sees one forward."""
 
-    With a `physics` term its value for the compared frames, in physical units, is added.
-    """
-
-    def __init__(self, model: Operator, config: TrainingSettings, physics: PhysicsTerm | None = None) -> None:
+    def __init__(self, model: Operator, config: TrainingSettings) -> None:
         super().__init__()
         self.model = model
         self.config = config
-        self.physics = physics
 
     def forward(self, window: Window, horizon: int, noise: torch.Generator | None = None) -> Tensor:
         """Unroll `horizon` frames and compare; `noise` is where random perturbations come from."""
@@ -55,12 +50,9 @@ class Objective(nn.Module):
             targets[:, free:],
             grid=window.grid,
             observed=window.observed,
-            step_reduction=config.step_reduction,
         )
         value: Tensor = samples.mean()
-        if self.physics is not None:
-            value = value + config.physics_weight * self.physics(window, model.output_units.denormalize(pred), free)
-        if config.lipschitz.penalises:
+        if config.lipschitz.penalty > 0:
             # In here and not beside it: processes add up the gradients of what this module gives.
             value = value + control_penalty(token_kan(model), config.lipschitz)
         return value

@@ -69,7 +69,7 @@ def test_striding_keeps_every_nth_centre_and_equal_cells(stride: int, count: int
 
 
 def test_a_stride_that_leaves_one_cell_is_refused():
-    with pytest.raises(ConfigError, match="stride_space 8"):
+    with pytest.raises(ConfigError, match="every 8-th cell"):
         stride_grid(Grid.uniform((8,)), 8)
 
 

@@ -11,7 +11,6 @@ import torch
 from spectrakan.data import generate as module
 from spectrakan.data.generate import generate, generate_lazily, solve
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.pde.darcy2d import DarcyParameters, draw_coefficient
 
 SMALL: dict[str, dict[str, Any]] = {
     "cns1d": {"resolution": 16, "frames": 2, "params": {"min_cells": 16}},
@@ -87,22 +86,6 @@ def test_the_pdebench_dams_have_its_radii_whatever_the_seed():
     for sample in range(6):
         radius = np.random.default_rng(sample).uniform(0.3, 0.7)
         assert np.array_equal(made.values[sample, 0, ..., 0], np.where(distance <= radius, 2.0, 1.0))
-
-
-def test_a_family_that_is_drawn_together_is_drawn_together():
-    choices = {"coefficient": "bumps_batch_mean"}
-    lazy = generate_lazily("darcy2d", 250, resolution=8, params=choices)
-    assert lazy.inputs is not None
-    found = lazy.inputs[190:210, 0]
-    blocks = [
-        draw_coefficient(200, (8, 8), DarcyParameters(**choices), torch.Generator().manual_seed(seed))
-        for seed in (_seed(0, 0), _seed(0, 1))
-    ]
-    assert np.array_equal(found, torch.cat(blocks)[190:210].numpy())
-
-
-def _seed(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence((seed, number)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def test_lazy_samples_are_made_when_read():

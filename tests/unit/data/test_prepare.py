@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from spectrakan.data import load, save_dataset
+from spectrakan.data import load, write_dataset
 from spectrakan.data.generate import generate
 from spectrakan.data.lazy import LazyArray
 from spectrakan.data.prepare import DataSettings, prepare
@@ -31,7 +31,7 @@ def test_a_task_is_generated_split_and_measured():
 
 
 def test_windows_follow_the_task_and_the_choices(tmp_path: Path):
-    path = save_dataset(tmp_path / "drops.h5", generate("droplet2d", 10, resolution=8, frames=6))
+    path = write_dataset(tmp_path / "drops.h5", generate("droplet2d", 10, resolution=8, frames=6))
     made = prepare("droplet2d", DataSettings(path=str(path), observed_fraction=0.5))
     assert (made.history, made.horizon) == (1, 5)
     whole = made.windows("train", made.horizon, "first").gather([0])
@@ -48,7 +48,7 @@ def test_a_file_is_strided_and_cut_to_what_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: float
 ):
     stored = generate("shallow_water2d", 8, resolution=16, frames=5)
-    path = save_dataset(tmp_path / "water.h5", stored, dtype=None)
+    path = write_dataset(tmp_path / "water.h5", stored, dtype=None)
     monkeypatch.setattr(load, "HELD_BYTES", 0)
     choices = DataSettings(
         path=str(path), num_samples=6, resolution=8, stride_time=2, history=1, horizon=2,
@@ -80,13 +80,13 @@ def test_bad_numbers_stop_everything_and_are_named(tmp_path: Path):
     stored = generate("darcy2d", 10, resolution=8)
     values = np.array(stored.values)
     values[6, 0, 3, 1, 0] = np.nan
-    path = save_dataset(tmp_path / "bad.h5", replace(stored, values=values))
+    path = write_dataset(tmp_path / "bad.h5", replace(stored, values=values))
     with pytest.raises(DataFormatError, match=r"bad\.h5.*nan in values: sample 6, frame 0, cell \(3, 1\), pressure"):
         prepare("darcy2d", DataSettings(path=str(path)))
 
 
 def test_a_file_that_does_not_fit_is_refused(tmp_path: Path):
-    path = str(save_dataset(tmp_path / "darcy.h5", generate("darcy2d", 4, resolution=8)))
+    path = str(write_dataset(tmp_path / "darcy.h5", generate("darcy2d", 4, resolution=8)))
     for task, choices, reason in (
         ("droplet2d", {}, "holds darcy2d, not droplet2d"),
         ("darcy2d", {"num_samples": 5}, "more than the 4"),
@@ -126,14 +126,14 @@ def test_a_part_in_time_that_is_too_short_says_so():
 
 
 def test_test_samples_may_lie_in_a_file_of_their_own(tmp_path: Path):
-    train = save_dataset(tmp_path / "train.h5", generate("darcy2d", 10, resolution=8))
+    train = write_dataset(tmp_path / "train.h5", generate("darcy2d", 10, resolution=8))
     stored = generate("darcy2d", 3, resolution=8, seed=5)
-    test = save_dataset(tmp_path / "test.h5", stored)
+    test = write_dataset(tmp_path / "test.h5", stored)
     made = prepare("darcy2d", DataSettings(path=str(train), test_path=str(test)))
     assert [len(made.part(name).samples) for name in ("train", "validation", "test")] == [9, 1, 3]
     found = made.windows("test").gather([0, 1, 2]).targets.numpy()
     assert np.array_equal(found[:, 0], stored.values[:, 0].astype(np.float32))
-    other = save_dataset(tmp_path / "other.h5", generate("droplet2d", 3, resolution=8, frames=3))
+    other = write_dataset(tmp_path / "other.h5", generate("droplet2d", 3, resolution=8, frames=3))
     with pytest.raises(ConfigError, match="holds droplet2d, not darcy2d"):
         prepare("darcy2d", DataSettings(path=str(train), test_path=str(other)))
 

@@ -46,14 +46,14 @@ def test_long_rollouts_need_an_operator_in_time():
 def test_output_files_are_checked_before_anything_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     check_output(tmp_path / "new" / "fields.nc")
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
-    (tmp_path / "here.npz").touch()
+    (tmp_path / "here.h5").touch()
     with pytest.raises(ConfigError, match="exists already"):
-        check_output(tmp_path / "here.npz")
-    check_output(tmp_path / "here.npz", force=True)
+        check_output(tmp_path / "here.h5")
+    check_output(tmp_path / "here.h5", force=True)
     with pytest.raises(ConfigError, match="must end in one of"):
         check_output(tmp_path / "fields.txt")
     with pytest.raises(RunError, match="cannot write"):
-        check_output(tmp_path / "here.npz" / "inside" / "fields.h5")
+        check_output(tmp_path / "here.h5" / "inside" / "fields.h5")
     found = importlib.util.find_spec
     module = importlib.import_module("spectrakan.evaluation.evaluate")
     monkeypatch.setattr(module, "find_spec", lambda name: None if name == "h5netcdf" else found(name))

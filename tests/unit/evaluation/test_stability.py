@@ -75,19 +75,6 @@ def test_growth_of_error_against_the_longer_truth():
     assert found["samples"][0]["relative_l2"][-1] == pytest.approx(float(expected), rel=1e-4)
 
 
-def test_rolling_out_in_pieces_is_rolling_out_at_once():
-    """A history of 5 carried over the seams of pieces of 2 frames."""
-
-    class Recalls(Scaled):
-        def _forward(self, history, params, axes):
-            return 0.9 * history[:, 0] + 0.05 * history[:, -1]
-
-    data = generate("diffusion_reaction1d", 2, 32, seed=0, frames=30)
-    pieces = stability(Recalls(LINE), data, horizon=2, factor=12)
-    whole = stability(Recalls(LINE), data, horizon=24, factor=1)
-    assert pieces["median_relative_l2"] == pytest.approx(whole["median_relative_l2"], rel=1e-6)
-
-
 def test_the_model_keeps_its_mode_and_nonsense_is_refused():
     model = Scaled(evolving())
     model.train()

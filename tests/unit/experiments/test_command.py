@@ -17,7 +17,7 @@ from spectrakan.errors import ConfigError
         ({"words": ["mian"]}, "unknown table 'mian'.*main"),
         ({"words": ["main", "model.width=3"]}, "give them with --validation-only"),
         ({"scale": "smal"}, "unknown scale 'smal'.*smoke"),
-        ({"words": ["main"], "model": ["deeponet"]}, "no cell of main at scale smoke fits"),
+        ({"words": ["main"], "model": ["amfno"]}, "no cell of main at scale smoke fits"),
         ({"words": ["main"], "model": ["fno/papper"]}, "no cell of main"),
         ({"words": ["main"], "seed": [7]}, "no cell of main"),
         ({"case": ["climate2d"]}, "scale smoke has no task 'climate2d'"),

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.archive import Archive
 from experiments.cells import Cell, run_settings
-from experiments.costs import Estimator, size_of, trained_frames
+from experiments.costs import Estimator, data_of, trained_frames
 from experiments.datasets import Datasets
 from experiments.scales import SCALES
 from spectrakan.data.prepare import prepare
@@ -23,7 +23,7 @@ def test_frames_are_those_of_the_loader(case: str, archive: Archive):
     expected = config.training.epochs * len(windows) * config.training.horizon
     for found in (config, run_settings(cell)):
         assert trained_frames(found) == expected, "with the file and before there is one"
-        assert size_of(found).signature == windows.signature()
+        assert data_of(found).signature() == windows.signature()
 
 
 def test_a_cell_costs_its_frames_times_its_step(monkeypatch):

@@ -40,7 +40,7 @@ def test_strips_show_the_instants_asked_for():
     assert np.array_equal(drawn(truths[1]), sample.truth[2].T)
     errors = [axes for axes in maps(figure) if axes.get_title().startswith("RMSE")]
     assert [axes.get_title() for axes in errors] == ["RMSE 0.3"] * 2 + ["RMSE 0.1"] * 2
-    written = {text.get_text() for text in figure.texts}
+    written = {text.get_text() for axes in figure.axes for text in axes.texts}
     assert {"model2", "error of\nmodel0"} <= written
     assert "model1" not in written
 

@@ -42,11 +42,3 @@ def test_the_operator_is_pdebench_s(padding):
     model = sk.build_model("fno", facts, width=5, num_modes=4, padding=padding).double()
     x = torch.randn(2, 3, 12, 9, 2, dtype=torch.float64)
     assert (model(x) - by_fast_transforms(model, x, padding)).abs().max() < 1e-12
-
-
-def test_padding_meant_for_a_size_keeps_its_share():
-    facts = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
-    fixed = sk.build_model("fno", facts)
-    scaled = sk.build_model("fno", facts, padding_at=64)
-    assert [fixed._padding(cells) for cells in (32, 64, 256)] == [2, 2, 2]
-    assert [scaled._padding(cells) for cells in (32, 64, 100, 256)] == [1, 2, 3, 8]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_models import SMALL
 from torch.func import functional_call, grad, jvp, vmap
 
 import spectrakan as sk
-from spectrakan.models.catalog import VARIANTS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning"),  # torch's own use
@@ -29,7 +29,7 @@ def built(name: str, settings: dict, dims: int) -> sk.Operator:
     torch.manual_seed(0)
     boundary = ("wall", "periodic")[:dims]
     signature = sk.OperatorSignature(space_dims=dims, history=2, in_channels=1, out_channels=1, boundary=boundary)
-    sizes = VARIANTS[name].get("small", {"width": 6, "num_modes": 3, "num_layers": 2})
+    sizes = SMALL.get(name, {"width": 6, "num_modes": 3, "num_layers": 2})
     return sk.build_model(name, signature, **{**sizes, **settings}).double().eval()
 
 

@@ -29,8 +29,7 @@ SWITCHES = [
     ("lno", {}),
     ("lno", {"num_layers": 2, "norm": True}),
     ("local_fno", {}),
-    ("local_fno", {"differential": False, "rings": 3}),
-    ("local_fno", {"integral": False}),
+    ("local_fno", {"rings": 3}),
 ]
 
 
@@ -159,12 +158,6 @@ def test_a_saved_model_comes_back_bit_for_bit(name, dims, tmp_path):
     assert torch.equal(again(x, params), model(x, params))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_small_variant_is_smaller_in_two_dimensions(name):
-    sizes = {kind: count(sk.build_model(name, signature(), variant=kind)) for kind in ("default", "small")}
-    assert sizes["small"] < sizes["default"]
-
-
 @pytest.mark.parametrize("cells", [4, 5, 7, 13, 31, 97])
 @pytest.mark.parametrize("name", NAMES)
 def test_any_number_of_cells_works(name, cells):
@@ -192,8 +185,6 @@ def test_wrong_shapes_are_refused(name):
 def test_wrong_choices_are_refused():
     with pytest.raises(ConfigError, match="did you mean 'num_modes'"):
         sk.build_model("fno", signature(), num_mode=3)
-    with pytest.raises(ConfigError, match="build that"):
-        sk.build_model("local_fno", signature(), differential=False, integral=False)
     with pytest.raises(ConfigError, match="did you mean 'local_fno'"):
         sk.build_model("localfno", signature())
 

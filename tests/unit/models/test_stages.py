@@ -9,10 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_models import SMALL
 
 import spectrakan as sk
 from spectrakan.errors import ConfigError, DataFormatError, ShapeError, UnfittedWarning
-from spectrakan.models.catalog import MODELS, VARIANTS, complete_settings
+from spectrakan.models.catalog import MODELS, complete_settings
 from spectrakan.models.operator import _check_numbers
 from spectrakan.models.stages import LEAST_DECAY, Stages
 
@@ -23,8 +24,7 @@ EVOLVING = sk.OperatorSignature(space_dims=1, history=3, in_channels=2, out_chan
 
 def small(name: str, signature: sk.OperatorSignature, **settings) -> sk.Operator:
     torch.manual_seed(0)
-    variant = "small" if "small" in VARIANTS.get(name, {}) else "default"
-    return sk.build_model(name, signature, variant=variant, **settings)
+    return sk.build_model(name, signature, **SMALL.get(name, {}), **settings)
 
 
 def steady(name: str = "spectrakan", **settings) -> sk.Operator:

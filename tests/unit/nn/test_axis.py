@@ -54,7 +54,7 @@ def test_the_least_recently_used_goes_first(monkeypatch):
 def test_a_model_on_many_grids_holds_no_more_than_the_bytes(monkeypatch):
     monkeypatch.setattr(axis, "CACHE_BYTES", 2**21)
     signature = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
-    models = [sk.build_model(name, signature) for name in ("lno", "spectrakan", "deeponet")]
+    models = [sk.build_model(name, signature) for name in ("lno", "spectrakan", "deepokan")]
     with torch.no_grad():
         for cells in range(64, 320, 8):
             for model in models:

@@ -10,9 +10,7 @@ import pytest
 import torch
 
 from spectrakan.nn.axis import Axis, axes_of
-from spectrakan.nn.differential import DifferentialKernel
-from spectrakan.nn.local_integral import LocalIntegral
-from spectrakan.numerics.local_kernels import count_local_functions, local_functions
+from spectrakan.nn.local_kernels import DifferentialKernel, LocalIntegral, count_local_functions, local_functions
 
 WIDTH, BATCH = 2, 2
 ENDS = {1: [(True,), (False,)], 2: [(True, True), (False, True), (False, False)], 3: [(True, False, True)]}

@@ -11,7 +11,6 @@ from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
 from spectrakan.pde.diffusion_reaction1d import (
     EQUATION,
     DiffusionReaction1DParameters,
-    residual,
     sample,
     solve,
 )
@@ -61,19 +60,6 @@ def test_drawn_states_fill_the_unit_interval_at_every_resolution():
     assert float(states.amax((1, 2)).min()) > 0.85
     torch.testing.assert_close(drawn(300, 192)[:, 1::3], states, rtol=0, atol=1e-12)
     assert len({tuple(state.flatten().tolist()) for state in states}) == 300
-
-
-def test_the_residual_tells_solutions_from_others():
-    parameters = DiffusionReaction1DParameters()
-    times = EQUATION.times[20:60]
-    frames = solve(drawn(3, 64), EQUATION.times[:60], parameters)[:, 20:]
-    assert float(residual(frames, None, times, parameters).max()) < 1e-4
-    wrong = DiffusionReaction1DParameters(rho=0.9)
-    assert float(residual(frames, None, times, wrong).min()) > 0.02
-    guess = frames.roll(3, 1).requires_grad_()
-    residual(guess, None, times, parameters).sum().backward()
-    assert guess.grad is not None
-    assert bool(torch.isfinite(guess.grad).all())
 
 
 def test_growth_is_right_over_times_whose_steps_float32_rounds_away():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
-from spectrakan.pde.droplet2d import EQUATION, DropletParameters, draw_droplet, residual, solve
+from spectrakan.errors import ConfigError, SpectraKANError
+from spectrakan.pde.droplet2d import EQUATION, DropletParameters, draw_droplet, solve
 
 PARAMETERS = DropletParameters()
 CENTRED = DropletParameters(centre=(0.5, 0.5))
@@ -102,23 +102,6 @@ def test_droplets_stay_below_the_stability_limit():
     assert 0.3 < float(courant.max()) < 0.4
 
 
-def test_residual_is_zero_for_the_scheme_and_large_for_others(generator: torch.Generator):
-    times = EQUATION.times[:8]
-    film = solve(draw_droplet(2, (32, 32), PARAMETERS, generator), times, PARAMETERS)
-    assert float(residual(film, None, times, PARAMETERS).max()) < 1e-10
-    assert float(residual(film.flip(1), None, times, PARAMETERS).min()) > 0.5
-    assert float(residual(film, None, times, DropletParameters(gravity=8.0)).min()) > 0.02
-    frozen = film[:, :1].expand_as(film)
-    torch.testing.assert_close(residual(frozen, None, times, PARAMETERS), torch.ones(2, 8, dtype=torch.float64))
-
-
-def test_residual_is_differentiable(generator: torch.Generator):
-    film = 1.0 + 0.1 * torch.rand(1, 3, 4, 5, 3, dtype=torch.float64, generator=generator)
-    assert torch.autograd.gradcheck(
-        lambda values: residual(values, None, (0.002, 0.02, 0.04), PARAMETERS), film.requires_grad_()
-    )
-
-
 def test_mistakes_are_named(generator: torch.Generator):
     start = draw_droplet(1, (32, 32), PARAMETERS, generator)
     with pytest.raises(SpectraKANError, match=r"at most 0\.5 cells a step"):
@@ -127,5 +110,3 @@ def test_mistakes_are_named(generator: torch.Generator):
         solve(start, (0.1, 0.05), PARAMETERS)
     with pytest.raises(ConfigError, match="width must be a range"):
         DropletParameters(width=(0.0, 0.1))
-    with pytest.raises(ShapeError, match="at least 2 frames"):
-        residual(start[:, None], None, (0.0,), PARAMETERS)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
-from spectrakan.pde.shallow_water2d import EQUATION, ShallowWaterParameters, draw_dam, residual, solve
+from spectrakan.pde.shallow_water2d import EQUATION, ShallowWaterParameters, draw_dam, solve
 
 PARAMETERS = ShallowWaterParameters()
 WALLS = ShallowWaterParameters(boundary="wall")
@@ -142,42 +142,6 @@ def swell(size: int) -> Tensor:
     return torch.stack([1.0 + 0.2 * hill, 0 * hill, 0 * hill, 0.3 * hill], dim=-1)[None]
 
 
-def test_residual_tells_solutions_from_other_films():
-    times = tuple(0.02 * frame for frame in range(20))
-    start = swell(64)
-    ground = start[:, None, ..., 3:]
-    film = solve(start, times, PARAMETERS)
-    assert float(residual(film, ground, times, PARAMETERS).max()) < 0.02
-    assert float(residual(film.flip(1), ground, times, PARAMETERS).median()) > 0.4
-    assert float(residual(film, None, times, PARAMETERS).median()) > 0.4
-    assert float(residual(film, ground, times, ShallowWaterParameters(gravity=2.0)).median()) > 0.1
-
-
-def test_residual_of_a_true_dam_break_is_small(generator: torch.Generator):
-    start = draw_dam(2, (64, 64), PARAMETERS, generator)
-    film = solve(start, EQUATION.times, PARAMETERS)
-    assert float(residual(film, None, EQUATION.times, PARAMETERS).median()) < 0.15
-    assert float(residual(film.flip(1), None, EQUATION.times, PARAMETERS).median()) > 0.9
-
-
-def test_residual_of_still_water_vanishes():
-    ground = swell(40)[:, None, ..., 3:]
-    lake = torch.cat([1.0 - ground, 0 * ground, 0 * ground], dim=-1).expand(1, 3, -1, -1, -1)
-    times = (0.0, 0.1, 0.2)
-    assert float(residual(lake, ground, times, PARAMETERS).max()) < 0.01
-    assert float(residual(lake, None, times, PARAMETERS).min()) > 0.9
-    level = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64).expand(1, 3, 9, 9, 3)
-    assert float(residual(level, None, times, PARAMETERS).max()) < 1e-12
-
-
-def test_residual_is_differentiable(generator: torch.Generator):
-    film = 1.0 + torch.rand(1, 3, 5, 4, 3, dtype=torch.float64, generator=generator)
-    ground = torch.rand(1, 1, 5, 4, 1, dtype=torch.float64, generator=generator)
-    assert torch.autograd.gradcheck(
-        lambda values: residual(values, ground, (0.0, 0.1, 0.3), PARAMETERS), film.requires_grad_()
-    )
-
-
 def test_mistakes_are_named(generator: torch.Generator):
     start = draw_dam(1, (8, 8), PARAMETERS, generator)
     with pytest.raises(ShapeError, match="height, velocity_x, velocity_y"):
@@ -190,8 +154,6 @@ def test_mistakes_are_named(generator: torch.Generator):
         solve(start, (0.2, 0.1), PARAMETERS)
     with pytest.raises(ConfigError, match="radius must be a range"):
         ShallowWaterParameters(radius=(0.7, 0.3))
-    with pytest.raises(ShapeError, match="at least 2 frames"):
-        residual(start[:, None], None, (0.0,), PARAMETERS)
 
 
 def _count_distinct(states: Tensor) -> int:

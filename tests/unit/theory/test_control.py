@@ -64,21 +64,11 @@ def test_capping_scales_every_layer_by_the_same_factor(factor, seed):
         assert torch.allclose(after.edge_curves(here), factor**0.5 * before.edge_curves(here), rtol=1e-4, atol=1e-12)
 
 
-def test_penalties_are_their_formulas(generator):
+def test_the_penalty_is_its_formula(generator):
     kan = random_kan([2, 3, 2], generator)
-    coefficients = sum(
-        layer.coefficients[o, i].abs().sum() for layer in kan.layers for o, i in pairs_of(layer)
-    ) / sum(len(pairs_of(layer)) for layer in kan.layers)
-    rows = [row for layer in kan.layers for row in layer.knots()]
-    uneven = sum((row[-1] - row[0]) / (len(row) - 1) / row.diff().min() - 1 for row in rows) / len(rows)
     bound = torch.log(1 + product_bound(kan, "lemma"))
-    config = LipschitzSettings(penalty=0.5, coefficient_penalty=2.0, spacing_penalty=3.0, measure="lemma")
-    assert torch.allclose(control_penalty(kan, config), 0.5 * bound + 2 * coefficients + 3 * uneven)
-    assert float(control_penalty(kan, LipschitzSettings(cap=3.0))) == 0.0
-
-
-def pairs_of(layer):
-    return [(o, i) for o in range(layer.out_features) for i in range(layer.in_features)]
+    assert torch.allclose(control_penalty(kan, LipschitzSettings(penalty=0.5, measure="lemma")), 0.5 * bound)
+    assert control_penalty(kan, LipschitzSettings(cap=3.0)).item() == 0.0
 
 
 @pytest.mark.parametrize(
@@ -86,10 +76,8 @@ def pairs_of(layer):
     [
         (LipschitzSettings(penalty=1.0), lambda kan: product_bound(kan, "hull")),
         (LipschitzSettings(penalty=1.0, measure="lemma"), lambda kan: product_bound(kan, "lemma")),
-        (LipschitzSettings(coefficient_penalty=1.0), lambda kan: product_bound(kan, "lemma")),
-        (LipschitzSettings(spacing_penalty=1.0), lambda kan: -kan.layers[0].knots().diff(dim=1).min()),
     ],
-    ids=["bound", "lemma", "coefficients", "spacing"],
+    ids=["bound", "lemma"],
 )
 def test_following_a_penalty_s_gradient_lowers_what_it_is_on(config, what, generator):
     kan = random_kan([3, 4, 2], generator)

@@ -7,7 +7,6 @@ import math
 import pytest
 import torch
 
-from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid
 from spectrakan.training.loss import FLOOR, loss
 
@@ -42,15 +41,6 @@ def test_a_perfect_prediction_has_a_finite_gradient():
     assert bool(pred.grad.isfinite().all())
 
 
-def test_h1_weighs_a_wave_by_its_number():
-    # ||sin(2 pi m x)||_1^2 = 1/2 (1 + m^2) with gradients over (2 pi)^2, up to the error of differences.
-    target = wave(4096, mode=1, amplitude=10.0)
-    for mode in (1, 3, 8):
-        error = wave(4096, mode=mode)
-        expected = math.sqrt((1 + mode**2) / (2 * 100))
-        assert loss("h1", target + error, target).item() == pytest.approx(expected, rel=1e-3)
-
-
 def test_only_observed_cells_count():
     target, pred = torch.ones(2, 3, 4, 4, 1), torch.ones(2, 3, 4, 4, 1)
     pred[:, :, 0, 0] = 3.0
@@ -58,8 +48,6 @@ def test_only_observed_cells_count():
     observed[0, :, 0, 0], observed[0, :, 1, 1] = True, True
     observed[1, :, 2:] = True
     assert loss("mse", pred, target, observed=observed).tolist() == pytest.approx([2.0, 0.0])
-    with pytest.raises(ConfigError, match="observed_fraction"):
-        loss("h1", pred, target, observed=observed)
 
 
 def test_cells_count_by_volume():
@@ -67,8 +55,3 @@ def test_cells_count_by_volume():
     pred, target = torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 2, 1)
     pred[0, 0, 1, 0] = 1.0
     assert loss("mse", pred, target, grid=grid).item() == pytest.approx(0.1)
-
-
-def test_frames_are_summed_when_asked():
-    pred, target = torch.ones(1, 5, 8, 1), torch.zeros(1, 5, 8, 1)
-    assert loss("mse", pred, target, step_reduction="sum").item() == pytest.approx(5.0)

@@ -1,30 +1,33 @@
-"""Daily temperature and pressure on a latitude-longitude grid, from arrays of known names.
+"""Daily temperature and pressure on a latitude-longitude grid, from arrays of known names in any kind of file.
 
 | arrays | meaning |
 |---|---|
-| a pair of `PAIRS`, with latitude, longitude and time | days of any kind of file |
+| a pair of `PAIRS`, with latitude, longitude and time | days, in one file or in several |
 | `U_train`, `S_train` of 72 x 72 points | `weather_dataset.npz` of Kissas et al. (2022) |
 
-Units are read from the file, else they follow from the size of the numbers. Integers in npz are packed values
-with `_scale` and `_offset` beside them.
+Units follow from the size of the numbers. Integers in npz are packed values with `_scale` and `_offset` beside them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.climate_days import EPOCH, ClimateDays, day_numbers, orient, to_standard_unit
+from spectrakan.data.axes import globe_grid
 from spectrakan.data.container import NUMBERS, Container
+from spectrakan.data.decoding import decoding
 from spectrakan.data.source import read_whole
 from spectrakan.errors import DataFormatError
-from spectrakan.fields import Trajectories
+from spectrakan.fields import FieldSpec, Grid, Trajectories
+
+LOCA_PAIR = ("U_train", "S_train")
+LOCA_LATITUDE, LOCA_LONGITUDE = np.linspace(90.0, -87.5, 72), np.linspace(0.0, 355.0, 72)
+"""Rows of `weather_dataset.npz` run from 90 to -87.5 north, columns from 0 to 355 east."""
 
 PAIRS: tuple[tuple[str, str], ...] = (
     ("air", "pres"),
@@ -34,8 +37,9 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("t", "msl"),
     ("t850", "mslp"),
     ("temperature", "pressure"),
+    LOCA_PAIR,
 )
-"""Known names of temperature and pressure: NCEP/NCAR, CMIP, ERA5, ERA-Interim, plain."""
+"""Known names of temperature and pressure: NCEP/NCAR, CMIP, ERA5, ERA-Interim, plain, Kissas et al."""
 
 AXES: dict[str, tuple[str, ...]] = {
     "time": ("time", "valid_time", "date", "day"),
@@ -44,125 +48,186 @@ AXES: dict[str, tuple[str, ...]] = {
 }
 """Known names of the axes of a field."""
 
-LOCA_PAIR = ("U_train", "S_train")
-LOCA_SIZE = 72
-LOCA_LATITUDE = np.linspace(90.0, -87.5, LOCA_SIZE)
-LOCA_LONGITUDE = np.linspace(0.0, 355.0, LOCA_SIZE)
-"""Rows of `weather_dataset.npz` run from 90 to -87.5 north, columns from 0 to 355 east."""
+UNITS: dict[str, tuple[tuple[float, float, str, float, float], ...]] = {
+    "temperature": ((150.0, 350.0, "K", 1.0, 0.0), (-100.0, 60.0, "degC", 1.0, 273.15)),
+    "pressure": ((300.0, 1100.0, "hPa", 1.0, 0.0), (3e4, 1.1e5, "Pa", 0.01, 0.0), (30.0, 110.0, "kPa", 10.0, 0.0)),
+}
+"""Range of the median of a field on Earth in each unit, and the factor and summand that give K or hPa."""
 
-_SINCE = re.compile(r"(second|minute|hour|day)s? since (\d{1,4}-\d{1,2}-\d{1,2})[ T]?(\d{1,2}:\d{1,2})?")
+EPOCH = np.datetime64("2000-01-01", "D")
+"""Day 0."""
+
+_SINCE = re.compile(r"(second|minute|hour|day)s? since (\d{1,4})-(\d{1,2})-(\d{1,2})[ T]?(?:(\d{1,2}):(\d{1,2}))?")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _CALENDARS = {"", "standard", "gregorian", "proleptic_gregorian"}
 
 
 @dataclass(frozen=True, eq=False)
-class ClimateField:
-    """One variable of one file, in standard unit and orientation; several times may fall on one day."""
+class ClimateDays:
+    """Pairs of fields of the same day, in order of time.
 
-    values: npt.NDArray[np.float32]
-    day: npt.NDArray[np.int64]
+    `temperature` `(days, lat, lon)` in K and `pressure` in hPa, float32; `latitude` south to north and
+    `longitude` increasing, in degrees; `day` whole days since 2000-01-01, increasing.
+    """
+
+    temperature: npt.NDArray[np.float32]
+    pressure: npt.NDArray[np.float32]
     latitude: npt.NDArray[np.float64]
     longitude: npt.NDArray[np.float64]
-    path: Path
+    day: npt.NDArray[np.int64]
+
+    @property
+    def grid(self) -> Grid:
+        """The points with their shares of the area."""
+        return globe_grid(self.latitude, self.longitude)
+
+    @property
+    def dates(self) -> npt.NDArray[Any]:
+        """The days as `datetime64[D]`; simulated ones are dates of the model's calendar."""
+        return np.asarray(EPOCH + self.day.astype("timedelta64[D]"))
+
+    def trajectories(self) -> Trajectories:
+        """Temperature as input and pressure as output of a steady problem; a day is a sample, in time order."""
+        return Trajectories(
+            values=self.pressure[:, None, :, :, None],
+            grid=self.grid,
+            times=np.zeros(1),
+            fields=(FieldSpec("pressure", unit="hPa", positive=True),),
+            inputs=self.temperature[:, None, :, :, None],
+            input_fields=(FieldSpec("temperature", unit="K", positive=True),),
+            name="climate2d",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """One field `(day, lat, lon)` in standard unit and orientation."""
+
+    name: str
+    values: npt.NDArray[np.float32]
+    day: npt.NDArray[np.int64]
+    points: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
 def recognises(container: Container) -> bool:
     """Whether an npz file has the names of a known pair and its axes."""
-    if container.kind != "npz":
+    pair = next((pair for pair in PAIRS if container.arrays.keys() >= set(pair)), None)
+    if container.kind != "npz" or pair is None:
         return False
-    if known_pair(container.arrays) is not None and "lat" in container and "lon" in container:
-        return True
-    pair = all(name in container for name in LOCA_PAIR)
-    return pair and LOCA_SIZE in container.arrays[LOCA_PAIR[0]].shape
+    return 72 in container.arrays[pair[0]].shape if pair is LOCA_PAIR else "lat" in container and "lon" in container
 
 
 def read(container: Container) -> Trajectories:
     """Days as samples of the steady problem, temperature to pressure."""
-    return read_archive(container).trajectories()
+    return read_days([container]).trajectories()
 
 
-def known_pair(present: Iterable[str]) -> tuple[str, str] | None:
-    """The first known pair of names that is complete."""
-    names = set(present)
-    return next((pair for pair in PAIRS if names.issuperset(pair)), None)
+def read_days(containers: Sequence[Container]) -> ClimateDays:
+    """The days that have both fields, from any number of files that hold one or both of a known pair.
+
+    NCEP/NCAR: `air.sig995.1990.nc` with `air` (K) and `pres.sfc.1990.nc` with `pres` (Pa), a year each. Several
+    times on one day are averaged; days that have one field only are left out.
+    """
+    source = f"'{containers[0].path}'" + (f" and {len(containers) - 1} more" if len(containers) > 1 else "")
+    present = {name for found in containers for name in found.arrays if found.dims.get(name) != (name,)}
+    pair = next((pair for pair in PAIRS if present.issuperset(pair)), None)
+    if pair is None:
+        raise DataFormatError(
+            f"{source} should hold temperature and pressure as {'; '.join(' and '.join(pair) for pair in PAIRS)}; it "
+            f"holds {', '.join(sorted(present)) or 'nothing'}. Give the files of both fields; a mapping reads others"
+        )
+    series = []
+    for name, stored in zip(("temperature", "pressure"), pair, strict=True):
+        holders = [found for found in containers if stored in found]
+        series.append(_join([_read_field(found, stored, name) for found in holders], source))
+    temperature, pressure = series
+    _require_same_points(temperature, pressure, source)
+    days, left, right = np.intersect1d(temperature.day, pressure.day, return_indices=True)
+    if not len(days):
+        spans = [f"{EPOCH + field.day[0]} to {EPOCH + field.day[-1]}" for field in series]
+        raise DataFormatError(f"{source}: temperature covers {spans[0]} and pressure {spans[1]}; no day in common")
+    return ClimateDays(temperature.values[left], pressure.values[right], *temperature.points, day=days)
 
 
-def read_archive(container: Container, variables: tuple[str, str] | None = None) -> ClimateDays:
-    """All days of one file that holds both fields; `variables` names them where `PAIRS` does not."""
-    loca = variables is None and all(name in container for name in LOCA_PAIR)
-    pair = LOCA_PAIR if loca else variables or known_pair(container.arrays)
-    if pair is None or any(name not in container for name in pair):
-        raise no_pair(f"'{container.path}'", variables, container.arrays)
-    read_field = _read_loca if loca else read_field_of
-    fields = [read_field(container, *names) for names in zip(pair, ("temperature", "pressure"), strict=True)]
-    first = fields[0]
-    return ClimateDays(
-        first.values, fields[1].values, first.latitude, first.longitude, first.day, f"'{container.path}'"
-    )
-
-
-def read_field_of(container: Container, stored: str, name: str) -> ClimateField:
+def _read_field(container: Container, stored: str, name: str) -> _Series:
     """The variable `stored` of a file as the field `name`, `(time, lat, lon)` from south to north."""
     where = f"'{container.path}': '{stored}'"
-    keys = {axis: _axis_name(container, stored, axis) for axis in AXES}
-    latitude, longitude = (_degrees(container, keys[axis]) for axis in ("latitude", "longitude"))
-    day = _days(container, keys["time"])
-    values = _values(container, stored)
-    dims = container.dims.get(stored)
-    if dims is not None:
-        extra = {dim: size for dim, size in zip(dims, values.shape, strict=True) if dim not in keys.values()}
-        if any(size != 1 for size in extra.values()):
-            raise DataFormatError(f"{where} has more axes than time and space: {extra}; select one level")
-        values = values.transpose(*(dims.index(key) for key in keys.values()), *(dims.index(dim) for dim in extra))
-        values = values.reshape(values.shape[:3])
-    if values.shape != (len(day), len(latitude), len(longitude)):
-        expected = f"(days, lat, lon) = {(len(day), len(latitude), len(longitude))}"
-        raise DataFormatError(f"{where} must be {expected}, got {values.shape}")
-    standard = to_standard_unit(name, values, str(container.attribute("units", of=stored) or ""), where)
-    turned = orient(standard, latitude, longitude)
-    return ClimateField(turned, day, np.sort(latitude), np.sort(longitude), container.path)
+    with decoding(container.path, stored, kind="climate field"):
+        values = _unpacked(container, stored)
+        if stored in LOCA_PAIR:
+            latitude, longitude = LOCA_LATITUDE, LOCA_LONGITUDE
+            if values.ndim < 2 or values.size != len(values) * 72 * 72:
+                raise DataFormatError(f"{where} must hold 72 x 72 numbers a day, got shape {values.shape}")
+            day, values = np.arange(len(values)), values.reshape(-1, 72, 72)
+        else:
+            keys = [_axis_name(container, stored, axis) for axis in AXES]
+            day, latitude, longitude = _days(container, keys[0]), *(container.vector(key) for key in keys[1:])
+            if dims := container.dims.get(stored):
+                extra = {dim: size for dim, size in zip(dims, values.shape, strict=True) if dim not in keys}
+                if any(size != 1 for size in extra.values()):
+                    raise DataFormatError(f"{where} has more axes than time and space: {extra}; select one level")
+                values = values.transpose(*(dims.index(key) for key in (*keys, *extra)))
+                values = values.reshape(values.shape[:3])
+        shape = (len(day), len(latitude), len(longitude))
+        if values.shape != shape or not shape[0] or min(shape[1:]) < 2:
+            raise DataFormatError(f"{where} must be (days, lat, lon) = {shape} on 2 x 2 points, got {values.shape}")
+        for axis, points, limit in ((1, latitude, 90.0), (2, longitude, 360.0)):
+            if np.abs(points).max() > limit or len(np.unique(points)) < len(points):
+                raise DataFormatError(f"{where} needs different degrees within ±{limit:g}, got {points[:3]} ..")
+            values = np.take(values, np.argsort(points), axis)
+        return _Series(name, _standard(name, values, where), day, (np.sort(latitude), np.sort(longitude)))
 
 
-def no_pair(source: str, variables: tuple[str, str] | None, present: Iterable[str]) -> DataFormatError:
-    """The error for files without both fields."""
-    wanted = " and ".join(variables) if variables else "; ".join(" and ".join(pair) for pair in PAIRS)
-    return DataFormatError(
-        f"{source} should hold temperature and pressure as {wanted}; it holds "
-        f"{', '.join(sorted(present)) or 'nothing'}. Give the files of both fields, and the names of the two "
-        "arrays as `variables` if they are others"
-    )
-
-
-def _read_loca(container: Container, stored: str, name: str) -> ClimateField:
-    """Fields `(days, 72 * 72)` or `(days, 72, 72)`, rows from the north pole; days are counted from 0."""
-    values = read_whole(container.array(stored))
-    points = LOCA_SIZE * LOCA_SIZE
-    if values.ndim < 2 or values.size != len(values) * points or values.dtype.kind != "f":
+def _standard(name: str, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
+    """K or hPa, float32, by the unit that the median of the numbers shows; refuses missing values."""
+    missing = ~np.isfinite(values)
+    if missing.any():
+        place = tuple(np.argwhere(missing)[0].tolist())
         raise DataFormatError(
-            f"'{container.path}': '{stored}' must hold {LOCA_SIZE} x {LOCA_SIZE} numbers a day, got "
-            f"{values.dtype} {values.shape}"
+            f"{where} has {int(missing.sum())} missing or infinite values, the first at (day, lat, lon) = {place}; "
+            "drop these days"
         )
-    standard = to_standard_unit(name, values.reshape(-1, LOCA_SIZE, LOCA_SIZE), "", f"'{container.path}'")
-    turned = orient(standard, LOCA_LATITUDE, LOCA_LONGITUDE)
-    day = np.arange(len(turned), dtype=np.int64)
-    return ClimateField(turned, day, np.sort(LOCA_LATITUDE), LOCA_LONGITUDE, container.path)
+    median = float(np.median(values))
+    for low, high, _, factor, summand in UNITS[name]:
+        if low <= median <= high:
+            return np.asarray(values * factor + summand, dtype=np.float32)
+    known = ", ".join(f"{unit} ({low:g} to {high:g})" for low, high, unit, *_ in UNITS[name])
+    raise DataFormatError(f"{where}: {name} has the median {median:g}, which fits none of {known}; are they swapped?")
 
 
-def _values(container: Container, stored: str) -> npt.NDArray[Any]:
+def _join(parts: Sequence[_Series], source: str) -> _Series:
+    """Fields on one grid as one, with the mean of each day, in order of time."""
+    for other in parts[1:]:
+        _require_same_points(parts[0], other, source)
+    every = np.concatenate([part.day for part in parts])
+    order = np.argsort(every, kind="stable")
+    days, starts, counts = np.unique(every[order], return_index=True, return_counts=True)
+    values = np.concatenate([part.values for part in parts])[order]
+    if len(days) < len(values):
+        sums = np.add.reduceat(values, starts, axis=0, dtype=np.float64)
+        values = (sums / counts[:, None, None]).astype(np.float32)
+    return _Series(parts[0].name, values, days, parts[0].points)
+
+
+def _require_same_points(one: _Series, two: _Series, source: str) -> None:
+    for name, left, right in zip(("latitudes", "longitudes"), one.points, two.points, strict=True):
+        if left.shape != right.shape or not np.allclose(left, right, atol=1e-4):
+            found = f"{len(left)} from {left[0]:g} and {len(right)} from {right[0]:g}"
+            raise DataFormatError(f"{source} have different {name}: {found}; interpolate them to one grid first")
+
+
+def _unpacked(container: Container, stored: str) -> npt.NDArray[Any]:
     """The numbers of a field; 16-bit integers in npz are packed, value = offset + scale * integer, as in netCDF."""
     values = read_whole(container.array(stored))
     if values.dtype.kind != "i" or container.kind != "npz":
         return values
     keys = (f"{stored}_scale", f"{stored}_offset")
-    where = f"'{container.path}': '{stored}'"
-    if any(key not in container or container.arrays[key].shape != () for key in keys):
+    if values.dtype != np.int16 or any(key not in container or container.arrays[key].shape != () for key in keys):
         raise DataFormatError(
-            f"{where} is stored as integers, so the numbers '{keys[0]}' and '{keys[1]}' must be stored beside it; "
-            "write it again, or store it as floating point"
+            f"'{container.path}': '{stored}' is stored as integers, so it must be int16 with the numbers "
+            f"'{keys[0]}' and '{keys[1]}' beside it; write it again, or store it as floating point"
         )
     scale, offset = (float(container.vector(key)[0]) for key in keys)
-    if values.dtype != np.int16 or scale <= 0:
-        raise DataFormatError(f"{where} must be int16 with a positive scale, got {values.dtype} and {scale}")
     return np.asarray(values * scale + offset, dtype=np.float32)
 
 
@@ -177,29 +242,21 @@ def _axis_name(container: Container, stored: str, axis: str) -> str:
     )
 
 
-def _degrees(container: Container, key: str) -> npt.NDArray[np.float64]:
-    source = container.arrays[key]
-    if len(source.shape) != 1 or source.dtype.kind not in NUMBERS:
-        found = f"{source.dtype} {source.shape}"
-        raise DataFormatError(f"'{container.path}' needs an array '{key}' of degrees, one for each row, got {found}")
-    return container.vector(key)
-
-
 def _days(container: Container, key: str) -> npt.NDArray[np.int64]:
-    """Whole days since 2000-01-01 of the entries of a time axis, by its units where they are stated."""
-    where = f"'{container.path}': '{key}'"
+    """Whole days since 2000-01-01 of a time axis: by its units, else from dates, texts of dates or day numbers."""
     stated = str(container.attribute("units", of=key) or "")
-    if not stated:
-        return day_numbers(np.atleast_1d(read_whole(container.arrays[key])), where)
     calendar = str(container.attribute("calendar", of=key) or "").lower()
     match = _SINCE.match(stated.lower())
-    if match is None or calendar not in _CALENDARS:
-        raise DataFormatError(
-            f"{where}: expected times of the standard calendar such as 'hours since 1800-01-01', got {stated!r} "
-            f"of the calendar {calendar or 'standard'!r}"
-        )
-    year, month, day = (int(part) for part in match[2].split("-"))
-    hour, minute = (int(part) for part in (match[3] or "0:0").split(":"))
-    first = (np.datetime64(f"{year:04d}-{month:02d}-{day:02d}") - EPOCH).astype(np.int64) * 86400
-    seconds = np.rint(container.vector(key) * _SECONDS[match[1]]).astype(np.int64)
-    return np.asarray((first + hour * 3600 + minute * 60 + seconds) // 86400)
+    if match is not None and calendar in _CALENDARS:
+        year, month, day, hour, minute = (int(part or 0) for part in match.groups()[1:])
+        first = np.datetime64(f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}", "s")
+        seconds = np.rint(container.vector(key) * _SECONDS[match[1]]).astype(np.int64)
+        return np.asarray((first + seconds - EPOCH.astype("datetime64[s]")).astype(np.int64) // 86400)
+    times = np.atleast_1d(read_whole(container.arrays[key]))
+    if not stated and times.ndim == 1 and times.dtype.kind in NUMBERS + "MU":
+        numbers = times if times.dtype.kind in "iu" else times.astype("datetime64[D]") - EPOCH
+        return np.asarray(numbers.astype(np.int64))
+    raise DataFormatError(
+        f"'{container.path}': '{key}': expected dates of the standard calendar, 'hours since 1800-01-01' "
+        f"or the like, or whole days since {EPOCH}, got {times.dtype} {times.shape} {stated!r} {calendar!r}"
+    )

@@ -20,9 +20,9 @@ from spectrakan.data.axes import grid_around, increasing, stored_times, unit_tim
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import mismatch, require_regular
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import GroupedSource, Source
+from spectrakan.data.source import GroupedSource
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Boundary, FieldSpec, Grid, Trajectories
+from spectrakan.fields import Boundary, FieldSpec, Grid, Source, Trajectories
 
 SpaceAxis = Literal["x", "y", "z"]
 SPACE: tuple[SpaceAxis, ...] = get_args(SpaceAxis)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import decoding, largest_size, mismatch, require_size
 from spectrakan.data.formats.hdf5 import open_hdf5
-from spectrakan.data.source import Source
+from spectrakan.fields import Source
 
 HEADER_5 = b"MATLAB 5.0 MAT-file"
 HEADER_73 = b"MATLAB 7.3 MAT-file"

@@ -1,27 +1,16 @@
-"""npz files as containers, and our own sets as npz. Nothing in them is ever unpickled.
-
-Members up to `HELD_BYTES` are read whole, which checks their CRC-32. Larger ones are mapped into memory where
-they are not compressed; compressed ones can only be read whole.
-"""
+"""npz files as containers. Members are read whole, which checks their CRC-32, and are never unpickled."""
 
 from __future__ import annotations
 
-import struct
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import decoding, mismatch, require_size
-from spectrakan.data.formats import schema as own
-from spectrakan.data.formats.native import blocks, draft, named_fields
-from spectrakan.data.lazy import HELD_BYTES
-from spectrakan.data.source import Block, Source, Stamp, size_in_bytes
-from spectrakan.fields import Trajectories
+from spectrakan.data.source import size_in_bytes
+from spectrakan.fields import Source
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 """How a zip file begins: with its first member, or with its end if it is empty."""
@@ -29,30 +18,9 @@ _MOST_HEADER = 10_000
 """NumPy's own limit on the text that describes an array."""
 
 
-@dataclass(frozen=True)
-class MappedSource:
-    """A member of an npz file without compression, mapped into memory while a block of it is read."""
-
-    path: Path
-    key: str
-    offset: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    order: Literal["C", "F"]
-    stamp: Stamp
-
-    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """A block; only its pages are touched."""
-        self.stamp.check(self.path)
-        with decoding(self.path, self.key, kind="npz"):
-            mapped = np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)
-            return np.array(mapped[block])
-
-
 def open_npz(path: Path) -> Container:
     """The members of an npz file, by name without `.npy`."""
     arrays: dict[str, Source] = {}
-    stamp = Stamp.of(path)
     with decoding(path, kind="npz"), zipfile.ZipFile(path) as archive:
         require_bounded(path, archive, {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
         for member in archive.infolist():
@@ -62,7 +30,7 @@ def open_npz(path: Path) -> Container:
                 key = member.filename.removesuffix(".npy")
                 if key in arrays:
                     raise mismatch(path, key, "one array of a name", "two")
-                arrays[key] = _member(path, stamp, archive, member)
+                arrays[key] = _member(path, archive, member)
     return Container(path, "npz", arrays)
 
 
@@ -74,58 +42,18 @@ def require_bounded(path: Path, archive: zipfile.ZipFile, methods: set[int]) -> 
     require_size(path, "", sum(member.file_size for member in members), path.stat().st_size)
 
 
-def save_npz(path: Path, trajectories: Trajectories, dtype: Any = None) -> Path:
-    """Write a set as npz with the native names; fields are written in pieces, never held whole."""
-    schema = np.array(own.describe(trajectories, dtype))
-    with draft(path) as beside, zipfile.ZipFile(beside, "w") as archive:
-        for name, small in {own.SCHEMA: schema, **own.small_arrays(trajectories)}.items():
-            with _new_member(archive, name) as member:
-                np.lib.format.write_array(member, small, allow_pickle=False)
-        for name, array in named_fields(trajectories):
-            stored = own.stored_type(array, dtype)
-            with _new_member(archive, name) as member:
-                header = {"descr": stored.str, "fortran_order": False, "shape": tuple(array.shape)}
-                np.lib.format.write_array_header_1_0(member, header)
-                for _, block in blocks(array, stored):
-                    member.write(np.ascontiguousarray(block).tobytes())
-    return path
-
-
-def _member(path: Path, stamp: Stamp, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Source:
+def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Source:
     key = member.filename.removesuffix(".npy")
     with decoding(path, key, kind="npz"), archive.open(member) as stream:
-        shape, fortran, dtype = _read_header(stream)
+        version = np.lib.format.read_magic(stream)
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = reader(stream, max_header_size=_MOST_HEADER)
         if dtype.hasobject:
             # Its content would be a pickle; the name is kept for error messages.
             return np.empty((), object)
         if size_in_bytes(shape, dtype) > member.file_size:
             raise mismatch(path, key, f"{shape} numbers of type {dtype}", f"{member.file_size} bytes")
-        if size_in_bytes(shape, dtype) > HELD_BYTES and member.compress_type == zipfile.ZIP_STORED:
-            offset = _data_offset(path, member) + stream.tell()
-            return MappedSource(path, key, offset, shape, dtype, "F" if fortran else "C", stamp)
     with decoding(path, key, kind="npz"), archive.open(member) as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
         stream.read()  # to the end, where the checksum is compared
         return np.asarray(array)
-
-
-def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(stream)
-    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = reader(stream, max_header_size=_MOST_HEADER)
-    return tuple(shape), bool(fortran), dtype
-
-
-def _new_member(archive: zipfile.ZipFile, name: str) -> Any:
-    # A fixed date, so that equal sets make equal files.
-    info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-    return archive.open(info, "w", force_zip64=True)
-
-
-def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
-    """First byte of a member: after its local header, which holds two lengths at bytes 26 to 29."""
-    with path.open("rb") as file:
-        file.seek(member.header_offset)
-        header = file.read(30)
-        name, extra = struct.unpack("<HH", header[26:30])
-    return member.header_offset + 30 + int(name) + int(extra)

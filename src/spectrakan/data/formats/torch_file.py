@@ -15,7 +15,7 @@ from torch import Tensor
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, decoding, mismatch, require_size
 from spectrakan.data.formats.npz import require_bounded
-from spectrakan.data.source import Source
+from spectrakan.fields import Source
 
 
 def open_torch(path: Path) -> Container:

@@ -3,6 +3,7 @@
 Arrays that name their axes go through xarray, others through zarr itself. The folder is looked through before
 anything is decoded: it may hold regular files only, every codec must be in the lists below, a chunk may not
 inflate beyond its declared size, and an array with absent chunks is refused, because Zarr reads them as zeros.
+Arrays in shards are refused.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ import os
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from spectrakan.config import read_regular
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, missing_package, require_size
-from spectrakan.data.formats.netcdf import open_labelled
-from spectrakan.data.source import Block, Source, Stamp, opened, size_in_bytes
+from spectrakan.data.formats.netcdf import open_labelled, open_labelled_zarr
+from spectrakan.data.source import FileSource, Stamp, opened, size_in_bytes
+from spectrakan.fields import Source
 
 METADATA = (".zgroup", ".zarray", "zarr.json")
+METADATA_BYTES = 2**24
+"""Largest accepted file of metadata."""
 NUMCODECS = (0, 16, 6)
 """Oldest accepted version of numcodecs; earlier ones can be made to run code from a store."""
 
@@ -38,34 +41,7 @@ FILTERS |= {"astype", "crc32", "crc32c", "adler32", "fletcher32", "jenkins_looku
 """Codecs that arrays of numbers may use; at most one of them may compress."""
 TEXT = {"vlen-utf8", "vlen-bytes"}
 """Codecs of arrays of text, which are left out and never decoded."""
-_ABSENT = 2**64 - 1
 _ZSTD_FRAME, _ZSTD_BLOCK = 0xFD2FB528, 2**17
-
-
-@dataclass(frozen=True)
-class _Store:
-    """An opened group; a folder of files holds no handle to close."""
-
-    group: Any
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-@dataclass(frozen=True)
-class ZarrSource:
-    """An array of a Zarr group."""
-
-    path: Path
-    key: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stamp: Stamp
-
-    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """A block; only the chunks that it touches are read."""
-        with decoding(self.path, self.key, kind="Zarr"):
-            return np.asarray(opened(self.path, self.stamp, _open_store).group[self.key][block])
 
 
 def is_zarr(path: Path) -> bool:
@@ -82,24 +58,24 @@ def open_zarr(path: Path) -> Container:
     named: list[bool] = []
     stamp = Stamp.of(path)
     with decoding(path, kind="Zarr"):
-        group = opened(path, stamp, _open_store).group
+        group = opened(path, stamp, _open_store)
         attributes = {"": dict(group.attrs)}
         for key, array in _arrays(path, group):
             if (compressor := _compressor(path, key, array.metadata)) is None:
                 continue
-            chunks = _Chunks(path, key, array, files)
-            if fault := chunks.missing(counts[key]):
+            present, fault = _missing(key, array, files, counts[key])
+            if fault:
                 faults[key] = fault
-            chunks.require_bounded(compressor)
-            arrays[key] = ZarrSource(path, key, tuple(array.shape), np.dtype(array.dtype), stamp)
+            _require_bounded(path, key, array, {name: files[name] for name in present}, compressor)
+            arrays[key] = FileSource(path, key, tuple(array.shape), np.dtype(array.dtype), stamp, _open_store)
             attributes[key] = dict(array.attrs)
             named.append(bool(_dimension_names(array)))
     if named and all(named) and not any("/" in key for key in arrays):
-        return open_labelled(path, "zarr", "Zarr", faults=faults)
+        return open_labelled(path, open_labelled_zarr, "Zarr", faults=faults)
     return Container(path, "Zarr", arrays, attributes, faults=faults)
 
 
-def _open_store(path: Path) -> _Store:
+def _open_store(path: Path) -> Any:
     try:
         import zarr
 
@@ -110,7 +86,7 @@ def _open_store(path: Path) -> _Store:
         wanted = ".".join(map(str, NUMCODECS))
         raise missing_package(path, f"numcodecs >= {wanted} (found {version}, which is unsafe)", "climate")
     # Consolidated metadata are a second copy that could contradict the metadata checked here.
-    return _Store(zarr.open_group(str(path), mode="r", use_consolidated=False))
+    return zarr.open_group(str(path), mode="r", use_consolidated=False)
 
 
 def _files(path: Path) -> dict[str, int]:
@@ -132,9 +108,9 @@ def _files(path: Path) -> dict[str, int]:
                         found_kind = "a symbolic link" if entry.is_symlink() else "a device, pipe or socket"
                         raise mismatch(path, prefix + entry.name, "a regular file or folder", found_kind)
     for name in found:
-        if name.rpartition("/")[2] in METADATA:
+        if name.rpartition("/")[2] in (*METADATA, ".zattrs", ".zmetadata"):
             with decoding(path, name, kind="Zarr metadata"):
-                json.loads((path / name).read_bytes())
+                json.loads(read_regular(path / name, METADATA_BYTES))
     return found
 
 
@@ -162,7 +138,7 @@ def _compressor(path: Path, key: str, metadata: Any) -> str | None:
         codecs = [*(metadata.filters or ()), *([metadata.compressor] if metadata.compressor else [])]
         names = [str(codec.codec_id) for codec in codecs]
     else:
-        names = _names([codec.to_dict() for codec in metadata.codecs])
+        names = [str(codec.to_dict()["name"]).removeprefix("numcodecs.") for codec in metadata.codecs]
     unknown = sorted(set(names) - COMPRESSORS - FILTERS - TEXT)
     if unknown:
         known = f"codecs of {', '.join(sorted(COMPRESSORS | FILTERS))}"
@@ -173,79 +149,35 @@ def _compressor(path: Path, key: str, metadata: Any) -> str | None:
     return None if set(names) & TEXT else "".join(compressors)
 
 
-def _names(codecs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of version 3 codecs; a shard is what is inside it, if its index is plain."""
-    names = [str(codec["name"]).removeprefix("numcodecs.") for codec in codecs]
-    if names != ["sharding_indexed"]:
-        return names
-    inner = codecs[0]["configuration"]
-    index = [str(codec["name"]) for codec in inner["index_codecs"]]
-    plain = index in (["bytes"], ["bytes", "crc32c"])
-    return [str(codec["name"]).removeprefix("numcodecs.") for codec in inner["codecs"]] + ([] if plain else index)
+def _missing(key: str, array: Any, files: Mapping[str, int], most: int) -> tuple[list[str], str]:
+    """The files of an array's chunks, of which there are at most so many, and what is missing of them."""
+    counts = [-(-size // chunk) for size, chunk in zip(array.shape, array.chunks, strict=True)]
+    expected = math.prod(counts)
+    names = map(array.metadata.encode_chunk_key, itertools.product(*map(range, counts)))
+    present = [] if expected > most else [name for name in (f"{key}/{name}" for name in names) if name in files]
+    if len(present) == expected:
+        return present, ""
+    return present, (
+        "absent chunks, which Zarr reads as its fill value: its writer did not finish, or left out chunks of "
+        "constant numbers (write it with zarr.config.set({'array.write_empty_chunks': True}))"
+    )
 
 
-class _Chunks:
-    """The stored chunks of one array: which there are, and how large each is after decoding."""
-
-    def __init__(self, path: Path, key: str, array: Any, files: Mapping[str, int]) -> None:
-        self.path, self.key, self.array = path, key, array
-        self.files = files
-        self.outer = tuple(array.shards or array.chunks)
-        self.counts = [-(-size // chunk) for size, chunk in zip(array.shape, self.outer, strict=True)]
-        self.piece = size_in_bytes(array.chunks, np.dtype(array.dtype))
-        self.inner = math.prod(big // small for big, small in zip(self.outer, array.chunks, strict=True))
-        self.present: list[tuple[str, int, int]] = []
-        """File, offset and size of each stored chunk."""
-
-    def missing(self, most: int) -> str:
-        """What is missing of the array, which has at most so many files; empty where it is whole."""
-        expected = math.prod(self.counts)
-        if expected <= most:
-            encode = self.array.metadata.encode_chunk_key
-            for coordinates in itertools.product(*map(range, self.counts)):
-                name = f"{self.key}/{encode(coordinates)}"
-                if name in self.files:
-                    self.present += self._parts(name)
-        if len(self.present) >= expected * self.inner:
-            return ""
-        return (
-            "absent chunks, which Zarr reads as its fill value: its writer did not finish, or left out chunks of "
-            "constant numbers (write it with zarr.config.set({'array.write_empty_chunks': True}))"
-        )
-
-    def require_bounded(self, compressor: str) -> None:
-        """Refuse chunks that inflate beyond what the array declares."""
-        stored = sum(size for _, _, size in self.present)
-        require_size(self.path, self.key, self.piece * len(self.present), stored, piece=self.piece)
-        limit = 8 * self.piece + 2**16  # a filter may store numbers of a wider type
-        for name, chunks in itertools.groupby(self.present, key=lambda chunk: chunk[0]):
-            with (self.path / name).open("rb") as stream:
-                for _, offset, size in chunks:
-                    inflated = max(size, _inflated(stream, offset, size, compressor))
-                    if inflated > limit:
-                        expected = f"chunks of {self.piece} bytes"
-                        raise mismatch(self.path, name, expected, f"{inflated} bytes after decoding")
-
-    def _parts(self, name: str) -> list[tuple[str, int, int]]:
-        """The chunks in a file: one, or the chunks that the index of a shard lists."""
-        size = self.files[name]
-        if not self.array.shards:
-            return [(name, 0, size)]
-        config = self.array.metadata.codecs[0].to_dict()["configuration"]
-        length = 16 * self.inner + 4 * (len(config["index_codecs"]) - 1)
-        if length > size:
-            return []
-        with (self.path / name).open("rb") as stream:
-            stream.seek(0 if str(config["index_location"]) == "start" else size - length)
-            index = np.frombuffer(stream.read(16 * self.inner), "<u8").reshape(-1, 2)
-        return [(name, int(start), int(bytes_)) for start, bytes_ in index if start < size and start != _ABSENT]
+def _require_bounded(path: Path, key: str, array: Any, chunks: Mapping[str, int], compressor: str) -> None:
+    """Refuse chunks, given by file and size, that inflate beyond what the array declares."""
+    piece = size_in_bytes(array.chunks, np.dtype(array.dtype))
+    require_size(path, key, piece * len(chunks), sum(chunks.values()), piece=piece)
+    for name, size in chunks.items():
+        with (path / name).open("rb") as stream:
+            inflated = max(size, _inflated(stream, size, compressor))
+        if inflated > 8 * piece + 2**16:  # a filter may store numbers of a wider type
+            raise mismatch(path, name, f"chunks of {piece} bytes", f"{inflated} bytes after decoding")
 
 
-def _inflated(stream: IO[bytes], offset: int, size: int, compressor: str) -> int:
+def _inflated(stream: IO[bytes], size: int, compressor: str) -> int:
     """Size after decompression as the chunk declares it; deflate declares none, but its ratio is bounded."""
-    stream.seek(offset)
     if compressor == "zstd":
-        return _inflated_zstd(stream, offset + size)
+        return _inflated_zstd(stream, size)
     head = stream.read(min(size, 16))
     if compressor == "blosc" and len(head) >= 8:
         return int(struct.unpack_from("<I", head, 4)[0])

@@ -7,7 +7,6 @@ from spectrakan.report.figures.appearance import figure_bytes, save_figure
 from spectrakan.report.figures.curves import error_against_time, loss_curves
 from spectrakan.report.figures.maps import field_maps, space_time_maps
 from spectrakan.report.figures.sample import Sample
-from spectrakan.report.figures.trajectory import trajectory_figure
 
 __all__ = [
     "Sample",
@@ -17,5 +16,4 @@ __all__ = [
     "loss_curves",
     "save_figure",
     "space_time_maps",
-    "trajectory_figure",
 ]

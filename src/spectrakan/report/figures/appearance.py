@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -37,6 +37,8 @@ TYPE: Any = {
 }
 """Settings of matplotlib that all figures share."""
 
+Arranged = Literal["constrained", "compressed"]
+"""Matplotlib's layouts: of plots, and of maps of fixed proportions."""
 SEQUENTIAL, GIVEN, SIGNED, ERROR = "viridis", "cividis", "PuOr_r", "RdBu_r"
 """Maps of colour: fields of one sign, inputs of another kind than the output, fields of both signs, errors."""
 
@@ -62,8 +64,8 @@ LOOKS: dict[str, Look] = {
     "transolver": Look("Transolver", "#E69F00", "-", "^"),
     "local_fno": Look("LocalFNO", "#332288", "-.", "h"),
     "deepokan": Look("DeepOKAN", "#882255", "--", "X"),
-    "cvit": Look("CViT", "#117733", "-.", "<"),
     "deeponet": Look("DeepONet", "#999933", "--", ">"),
+    "cvit": Look("CViT", "#117733", "-.", "<"),
     "persistence": Look("persistence", "#777777", ":", "_"),
     "climatology": Look("climatology", "#777777", (0, (1, 1)), "|"),
     "ridge": Look("ridge", "#444444", (0, (4, 1, 1, 1)), "x"),
@@ -115,9 +117,9 @@ class StyledFigure(Figure):
         return figure_bytes(self)
 
 
-def blank_figure(width: float, height: float, *, constrained: bool = False) -> Figure:
+def blank_figure(width: float, height: float, arranged: Arranged = "constrained") -> Figure:
     """An empty figure of that many inches, which needs no display."""
-    figure = StyledFigure(figsize=(width, height), layout="constrained" if constrained else None)
+    figure = StyledFigure(figsize=(width, height), layout=arranged)
     FigureCanvasAgg(figure)
     return figure
 

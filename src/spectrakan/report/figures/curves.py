@@ -28,7 +28,7 @@ def error_against_time(times: Sequence[float], errors: Curves, label: str) -> Fi
     [0.02, 0.03]
     """
     with figure_style():
-        figure = blank_figure(6.6, 3.3, constrained=True)
+        figure = blank_figure(6.6, 3.3)
         axes = figure.add_subplot()
         lines = draw_curves(axes, times, errors)
         axes.set(xlabel="t", ylabel=label, yscale="log")
@@ -50,7 +50,7 @@ def loss_curves(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     [1.0, 0.5, 0.33]
     """
     with figure_style():
-        figure = blank_figure(6.6, 2.8, constrained=True)
+        figure = blank_figure(6.6, 2.8)
         lines: dict[str, Line2D] = {}
         for axes, key in zip(figure.subplots(1, 2), ("loss", "validation"), strict=True):
             for name, log in logs.items():

@@ -1,8 +1,8 @@
-"""Rows of small maps with their colour bars; all positions are in inches, so that nothing can overlap."""
+"""Rows of small maps with their colour bars, laid out by matplotlib so that nothing overlaps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from spectrakan.errors import ShapeError
@@ -21,9 +20,8 @@ from spectrakan.report.figures.sample import ColourScale, Values
 
 Edges = npt.NDArray[np.float64]
 
-LEFT, RIGHT, TOP, BOTTOM = 0.52, 0.08, 0.06, 0.42
-ROW_NAME, TITLE_LINE, GAP, WIDE_GAP = 0.22, 0.155, 0.10, 0.50
-BAR, BAR_STEP = 0.10, 0.66
+MARGIN, GAP, BAR, TITLE_LINE, NUMBERS = 0.8, 0.12, 0.85, 0.16, 0.3
+"""Inches beside the maps of a row, between two of them, of a colour bar, of a line of a title, and below a map."""
 STEPS = [1, 2, 2.5, 5, 10]
 
 
@@ -56,13 +54,6 @@ class Row:
     scales: Sequence[ColourScale] = ()
     name: str = ""
 
-    def numbered(self, column: int) -> bool:
-        """Whether a map has numbers of its own at its left: no map before it has the same axis."""
-        before, own = self.cells[column - 1] if column else None, self.cells[column]
-        if not isinstance(own, Panel) or not isinstance(before, Panel):
-            return isinstance(own, Panel)
-        return not np.array_equal(before.up, own.up)
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -75,71 +66,6 @@ class Layout:
     across_ticks: Sequence[float] = ()
     """Positions of the numbers along the axis; chosen by the range where none are given."""
     up_ticks: Sequence[float] = ()
-
-
-class Sheet:
-    """An empty figure for rows of maps, and the positions on it."""
-
-    def __init__(self, rows: Sequence[Row], layout: Layout) -> None:
-        self.layout = layout
-        named = ROW_NAME if any(row.name for row in rows) else 0.0
-        self.lefts = [LEFT + named]
-        for column in range(1, max(len(row.cells) for row in rows)):
-            self.lefts.append(self.lefts[-1] + layout.width + _gap(rows, column))
-        self.end = self.lefts[-1] + layout.width + GAP
-        self.width = self.end + BAR_STEP * max(len(row.scales) for row in rows) + RIGHT
-        heads = [_title_height(row) for row in rows]
-        feet = [_foot_height(rows, index) for index in range(len(rows))]
-        self.height = TOP + sum(heads) + sum(feet) + len(rows) * layout.height
-        self.bottoms: list[float] = []
-        top = self.height - TOP
-        for head, foot in zip(heads, feet, strict=True):
-            self.bottoms.append(top - head - layout.height)
-            top = self.bottoms[-1] - foot
-        self.figure = blank_figure(self.width, self.height)
-
-    def map(self, row: int, column: int) -> Axes:
-        """The axes of a map."""
-        return self._axes(self.lefts[column], self.bottoms[row], self.layout.width, self.layout.height)
-
-    def bar(self, row: int, index: int) -> Axes:
-        """The axes of a colour bar at the right of a row."""
-        return self._axes(self.end + index * BAR_STEP, self.bottoms[row], BAR, self.layout.height)
-
-    def write(self, row: int, across: float, text: str, **style: Any) -> None:
-        """A text in the middle of a row, `across` inches from the left."""
-        middle = self.bottoms[row] + self.layout.height / 2
-        self.figure.text(across / self.width, middle / self.height, text, ha="center", va="center", **style)
-
-    def _axes(self, left: float, bottom: float, width: float, height: float) -> Axes:
-        box = (left / self.width, bottom / self.height, width / self.width, height / self.height)
-        return self.figure.add_axes(box)
-
-
-def lowest(rows: Sequence[Row], row: int, column: int) -> bool:
-    """Whether no map is below this one, so that it has the numbers."""
-    below = rows[row + 1].cells if row + 1 < len(rows) else ()
-    return column >= len(below) or not isinstance(below[column], Panel)
-
-
-def _foot_height(rows: Sequence[Row], row: int) -> float:
-    """Space below a row: for numbers if one of its maps has them."""
-    cells = rows[row].cells
-    numbered = any(isinstance(cell, Panel) and lowest(rows, row, column) for column, cell in enumerate(cells))
-    return BOTTOM if numbered else GAP
-
-
-def _gap(rows: Sequence[Row], column: int) -> float:
-    """Space for numbers between two maps where a row needs them."""
-    crowded = any(
-        column < len(row.cells) and row.numbered(column) and isinstance(row.cells[column - 1], Panel) for row in rows
-    )
-    return WIDE_GAP if crowded else GAP
-
-
-def _title_height(row: Row) -> float:
-    lines = [cell.title.count("\n") + 1 for cell in row.cells if isinstance(cell, Panel) and cell.title]
-    return 0.05 + TITLE_LINE * max(lines) if lines else 0.0
 
 
 def pair_rows(pairs: Sequence[tuple[Panel, Panel]], columns: int) -> list[Row]:
@@ -169,32 +95,57 @@ def _scales(panels: Sequence[Panel]) -> list[ColourScale]:
 
 def draw_rows(rows: Sequence[Row], layout: Layout) -> Figure:
     """Lay the rows out below each other; axes are numbered where no map beside or below has the same numbers."""
+    columns, bars = (
+        max(len(part) for part in parts) for parts in zip(*((r.cells, r.scales) for r in rows), strict=True)
+    )
+    lines = [
+        max((c.title.count("\n") + 1 for c in row.cells if isinstance(c, Panel) and c.title), default=0)
+        for row in rows
+    ]
+    width = MARGIN + columns * (layout.width + GAP) + bars * BAR
+    height = len(rows) * (layout.height + NUMBERS) + sum(lines) * TITLE_LINE
     with figure_style():
-        sheet = Sheet(rows, layout)
+        figure = blank_figure(width, height, arranged="compressed")
+        grid = figure.subplots(len(rows), columns, squeeze=False)
         for index, row in enumerate(rows):
-            for column, cell in enumerate(row.cells):
+            cells = [*row.cells, *[None] * (columns - len(row.cells))]
+            for column, (axes, cell) in enumerate(zip(grid[index], cells, strict=True)):
                 if isinstance(cell, Panel):
-                    below = lowest(rows, index, column)
-                    _draw(sheet.map(index, column), cell, layout, left=row.numbered(column), below=below)
-                elif cell:
-                    sheet.write(index, sheet.lefts[column] + 0.45 * layout.width, cell, fontsize=9)
-            for number, scale in enumerate(row.scales):
-                _bar(sheet.bar(index, number), scale)
+                    before = cells[column - 1] if column else None
+                    left = not isinstance(before, Panel) or not np.array_equal(before.up, cell.up)
+                    _draw(axes, cell, layout, left=left, below=_lowest(rows, index, column))
+                    continue
+                axes.set_axis_off()
+                axes.text(0.5, 0.5, cell or "", fontsize=9, ha="center", va="center")
+            # Each further bar is put nearest to the maps.
+            for scale in reversed(row.scales):
+                _bar(figure, list(grid[index]), scale)
             if row.name:
-                sheet.write(index, 0.6 * ROW_NAME, row.name, rotation=90, fontweight="bold")
-        return sheet.figure
+                style: Any = {"rotation": 90, "fontweight": "bold", "ha": "right", "va": "center"}
+                place: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
+                grid[index][0].annotate(row.name, (0.0, 0.5), (-36.0, 0.0), **place, **style)
+        # Positions are settled once: what is written later needs no layout again.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        return figure
+
+
+def _lowest(rows: Sequence[Row], row: int, column: int) -> bool:
+    """Whether no map is below this one, so that it has the numbers."""
+    below = rows[row + 1].cells if row + 1 < len(rows) else ()
+    return column >= len(below) or not isinstance(below[column], Panel)
 
 
 def _draw(axes: Axes, panel: Panel, layout: Layout, *, left: bool, below: bool) -> None:
     # A prediction that is not a number is drawn grey, not left white as if it were an error of zero.
     axes.set_facecolor("0.6")
+    axes.set_box_aspect(layout.height / layout.width)
     scale = panel.scale
     axes.pcolormesh(
         panel.across, panel.up, np.ma.masked_invalid(panel.values),
         vmin=scale.low, vmax=scale.high, cmap=scale.colours, rasterized=True,
     )  # fmt: skip
     axes.set_title(panel.title, pad=3.0, linespacing=1.15)
-
     axes.set_xticks(_ticks(layout.across_ticks, *axes.get_xlim()))
     axes.set_yticks(_ticks(layout.up_ticks, *axes.get_ylim()))
     axes.tick_params(labelleft=left, labelbottom=below)
@@ -202,11 +153,6 @@ def _draw(axes: Axes, panel: Panel, layout: Layout, *, left: bool, below: bool) 
         axes.set_ylabel(layout.up, labelpad=2.0)
     if below:
         axes.set_xlabel(layout.across, labelpad=1.5)
-    # Numbers at the corners of a map are aligned inwards, so that those of neighbours do not overlap.
-    for label, share in _labels(axes.get_xticklabels(), axes.get_xticks(), *axes.get_xlim()):
-        label.set_horizontalalignment("left" if share < 0.05 else "right" if share > 0.95 else "center")
-    for label, share in _labels(axes.get_yticklabels(), axes.get_yticks(), *axes.get_ylim()):
-        label.set_verticalalignment("bottom" if share < 0.03 else "top" if share > 0.97 else "center_baseline")
 
 
 def _ticks(given: Sequence[float], low: float, high: float) -> list[float]:
@@ -215,18 +161,12 @@ def _ticks(given: Sequence[float], low: float, high: float) -> list[float]:
     return [float(tick) for tick in found if low - slack <= tick <= high + slack]
 
 
-def _labels(labels: Sequence[Text], ticks: Iterable[float], low: float, high: float) -> list[tuple[Text, float]]:
-    """The numbers of an axis, each with its position from 0 to 1; none where the axis has no numbers."""
-    return [(label, (tick - low) / (high - low)) for label, tick in zip(labels, ticks, strict=False)]
-
-
-def _bar(axes: Axes, scale: ColourScale) -> None:
+def _bar(figure: Figure, beside: list[Axes], scale: ColourScale) -> None:
+    """A colour bar at the right of a row."""
     source: Any = ScalarMappable(Normalize(scale.low, scale.high), scale.colours)
-    bar = axes.figure.colorbar(source, cax=axes, extend=scale.extend, extendfrac=0.05)
+    bar = figure.colorbar(source, ax=beside, extend=scale.extend, extendfrac=0.05, aspect=14, pad=0.02)
     bar.outline.set_linewidth(0.6)
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.tick_params(labelsize=6.5, pad=1.5)
-    axes.yaxis.get_offset_text().set(fontsize=6.5, ha="left", position=(0.0, 1.0))
+    bar.ax.yaxis.set_major_locator(MaxNLocator(4))
+    bar.ax.tick_params(labelsize=6.5, pad=1.5)
+    bar.ax.yaxis.get_offset_text().set(fontsize=6.5, ha="left", position=(0.0, 1.0))
     bar.set_label(scale.label, labelpad=1.0)
-    # The same distance from every bar, whatever the width of its numbers.
-    axes.yaxis.set_label_coords(0.46 / BAR, 0.5)

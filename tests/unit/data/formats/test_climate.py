@@ -32,14 +32,12 @@ def test_fields_are_put_south_to_north_in_hectopascal(tmp_path: Path):
     assert str(days.dates[0]) == "1991-01-01"
 
 
-def test_other_names_are_read_when_they_are_told(tmp_path: Path):
+def test_other_names_are_refused_with_what_there_is(tmp_path: Path):
     arrays = gridded()
     renamed = {{"tas": "warmth", "ps": "weight"}.get(name, name): value for name, value in arrays.items()}
     np.savez(tmp_path / "a.npz", **renamed)
-    with pytest.raises(DataFormatError, match="it holds lat, lon, time, warmth, weight"):
+    with pytest.raises(DataFormatError, match=r"holds lat, lon, time, warmth, weight\..*mapping"):
         read_climate(tmp_path / "a.npz")
-    days = read_climate(tmp_path / "a.npz", ("warmth", "weight"))
-    np.testing.assert_array_equal(days.temperature, arrays["tas"][:, ::-1])
 
 
 def test_packed_fields_are_unpacked(tmp_path: Path):
@@ -87,7 +85,7 @@ def test_a_72_by_72_file_of_another_size_is_refused(tmp_path: Path):
         ({"time": None}, "needs an array of time named time"),
         ({"tas": np.zeros((4, 5, 3))}, r"\(days, lat, lon\) = \(4, 3, 5\)"),
         ({"tas": np.full((4, 3, 5), "warm")}, "an array of real numbers"),
-        ({"lat": np.array(["a", "b", "c"])}, "of degrees"),
+        ({"lat": np.array(["a", "b", "c"])}, "an array of real numbers"),
         ({"tas": np.zeros((4, 3, 5), np.int16)}, "tas_scale"),
         ({"tas": np.array([None, {}], dtype=object)}, "type object"),
     ],

@@ -49,7 +49,7 @@ def test_states_with_time_last(tmp_path: Path, version: str):
     }
     path = tmp_path / "flow.mat"
     save_73(path, arrays) if version == "7.3" else scipy.io.savemat(path, arrays)
-    found = load_dataset(path, stride_time=2)
+    found = load_dataset(path).every(2)
     expected = arrays["u"].transpose(0, 3, 1, 2)[:, ::2, ..., None]
     np.testing.assert_array_equal(np.asarray(found.values), expected)
     assert found.times.tolist() == [1.0, 3.0]
@@ -61,6 +61,13 @@ def test_initial_to_final_state_in_one_dimension(tmp_path: Path):
     found = load_dataset(tmp_path / "burgers.mat")
     np.testing.assert_array_equal(np.asarray(found.values)[:, 0, :, 0], arrays["u"])
     np.testing.assert_array_equal(np.asarray(found.inputs)[:, 0, :, 0], arrays["a"])
+
+
+def test_what_cells_refer_to_changes_nothing(tmp_path: Path):
+    arrays = {"coeff": RNG.standard_normal((3, 6, 5)), "sol": RNG.standard_normal((3, 6, 5))}
+    save_73(tmp_path / "darcy.mat", {**arrays, "#refs#/a": np.arange(3.0)})
+    found = np.asarray(load_dataset(tmp_path / "darcy.mat").values)
+    np.testing.assert_array_equal(found[:, 0, ..., 0], arrays["sol"])
 
 
 KINDS = ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]

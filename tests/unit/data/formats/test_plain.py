@@ -87,7 +87,6 @@ def test_parameters_are_read_from_every_kind_of_file(tmp_path: Path, kind: str, 
     found = load_dataset(path)
     np.testing.assert_array_equal(found.params, PARAMS)
     assert found.param_names == (("Re", "Ma") if named else ("param_0", "param_1"))
-    np.testing.assert_array_equal(load_dataset(path, stride_samples=2).params, PARAMS[:1])
 
 
 def test_one_parameter_may_be_a_list_and_stands_beside_any_pair(tmp_path: Path):

@@ -12,6 +12,7 @@ import pytest
 
 from spectrakan.data import load_dataset
 from spectrakan.data.lazy import LazyArray
+from spectrakan.data.load import every_cell
 from spectrakan.errors import DataFormatError
 
 zarr = pytest.importorskip("zarr")
@@ -24,7 +25,7 @@ def test_arrays_with_customary_names(tmp_path: Path, version: Literal[2, 3], mon
     group = zarr.open_group(tmp_path / "set.zarr", mode="w", zarr_format=version)
     group.create_array("values", data=values, chunks=(1, 2, 6, 5, 2))
     group.create_array("times", data=np.arange(4.0))
-    found = load_dataset(tmp_path / "set.zarr", stride_space=2)
+    found = every_cell(load_dataset(tmp_path / "set.zarr"), 2)
     np.testing.assert_array_equal(np.asarray(found.values), values[:, :, ::2, ::2])
     assert found.times.tolist() == [0.0, 1.0, 2.0, 3.0]
     monkeypatch.setattr("spectrakan.data.load.HELD_BYTES", 0)

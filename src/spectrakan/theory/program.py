@@ -1,0 +1,214 @@
+"""A model's own forward pass as an affine program: nonlinear operations become their linear parts plus errors.
+
+While a model runs, every torch function is looked at. An argument varies if it requires a gradient.
+    linear       in the arguments that vary (`LINEAR`; `FACTORS` with one factor that varies): runs as it is,
+    nonlinear    becomes a node (`rules`): out = f(h_0) + Df(h_0) (h - h_0) + e, h_0 at the centre, e an input,
+    other        is refused: a new operation brings a rule with it, or its model is not certified.
+The program is affine in the model's input and in all e, and its Jacobians come from autograd, so that nothing of the
+forward pass is written down twice. Layers of a KAN are nodes as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from spectrakan.errors import ConfigError
+from spectrakan.nn.kan import KANLayer
+from spectrakan.theory.rules import Curve, Edges, Pool, Product, Rule
+from spectrakan.theory.slopes import FUNCTIONS, EdgePieces, edge_pieces
+
+Run = Callable[[Tensor], Mapping[str, Tensor]]
+"""From a batch of inputs to named quantities."""
+
+LINEAR = frozenset(
+    (
+        *(
+            "add",
+            "add_",
+            "sub",
+            "sub_",
+            "__rsub__",
+            "neg",
+            "sum",
+            "mean",
+            "cat",
+            "stack",
+            "clone",
+            "to",
+            "contiguous",
+        ),
+        *("flatten", "unflatten", "view", "reshape", "permute", "transpose", "movedim", "unsqueeze", "squeeze"),
+        *("expand", "expand_as", "narrow", "chunk", "split", "unbind", "index_select", "__getitem__"),
+        *("new_zeros", "new_empty", "new_ones", "zeros_like", "ones_like", "size", "dim", "numel", "__len__"),
+    )
+)
+"""Linear in all tensors together, or independent of their values."""
+READ = frozenset(
+    (
+        "shape",
+        "dtype",
+        "device",
+        "ndim",
+        "T",
+        "mT",
+        "requires_grad",
+        "is_leaf",
+        "layout",
+        "grad_fn",
+        "_backward_hooks",
+    )
+)
+"""Attributes that may be read."""
+FACTORS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(["mul", "matmul", "bmm", "mm", "linear", "tensordot"], (0, 1)),
+    **dict.fromkeys(["addmm", "addmm_", "baddbmm_", "addcmul", "einsum"], (1, 2)),
+    "div": (1,),
+    "lerp": (2,),
+}
+"""Places of the factors: linear if at most one of two varies; a divisor and the share of `lerp` must not."""
+PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mul": torch.mul,
+    "addcmul": torch.mul,
+    "bmm": torch.matmul,
+    "matmul": torch.matmul,
+}
+"""Products that are nodes where both factors vary, in a form that broadcasts over the batch."""
+
+
+class _ReachedError(Exception):
+    """The inputs of the wanted node are known."""
+
+
+class Program(TorchFunctionMode):
+    """The program of a run around a centre `(1, ...)`; `layers` are the KAN layers that the run calls."""
+
+    def __init__(self, run: Run, centre: Tensor, layers: Sequence[KANLayer]) -> None:
+        super().__init__()
+        self._run, self.centre = run, centre
+        self.rules: list[Rule] = []
+        self._errors: Sequence[Tensor] = ()
+        self._stop: int | None = None
+        self._reached: tuple[Tensor, ...] = ()
+        self._shapes: list[tuple[Tensor, ...]] = []
+        self._tied = [(layer, _Tied(self, layer, edge_pieces(layer))) for layer in layers]
+        alone = self.values(centre)
+        one = [*self._shapes]
+        both = self.values(centre.expand(2, *centre.shape[1:]))
+        self.node_dims = [
+            [_batch_dim(*pair) for pair in zip(first, second, strict=True)]
+            for first, second in zip(one, self._shapes, strict=True)
+        ]
+        """Of every node: the place of the batch in each input, then in the output."""
+        self.targets = {name: value.detach() for name, value in alone.items()}
+        self.target_dims = {name: _batch_dim(alone[name], both[name]) for name in alone}
+
+    def values(self, inputs: Tensor, errors: Sequence[Tensor] = ()) -> Mapping[str, Tensor]:
+        """The run's quantities for a batch of inputs, and errors of all nodes."""
+        return self._called(inputs, errors, None)
+
+    def node_inputs(self, node: int, inputs: Tensor, errors: Sequence[Tensor] = ()) -> tuple[Tensor, ...]:
+        """The inputs of one node; what comes after it is not run."""
+        try:
+            self._called(inputs, errors, node)
+        except _ReachedError:
+            return self._reached
+        raise ConfigError(f"the model has no node {node}")
+
+    def _called(self, inputs: Tensor, errors: Sequence[Tensor], stop: int | None) -> Mapping[str, Tensor]:
+        self._errors, self._stop, self._count = errors, stop, 0
+        self._shapes, self._soft = [], dict[int, tuple[Tensor, Tensor]]()
+        for layer, tied in self._tied:
+            layer.__dict__["feature_major"] = tied
+        try:
+            with torch.enable_grad(), self:
+                return self._run(inputs if inputs.requires_grad else inputs.detach().clone().requires_grad_())
+        finally:
+            for layer, _ in self._tied:
+                del layer.__dict__["feature_major"]
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run a function as it is, as a node, or refuse it."""
+        options = kwargs or {}
+        flat = [each for part in (*args, *options.values()) for each in (part if _many(part) else (part,))]
+        varying = [each for each in flat if isinstance(each, Tensor) and each.requires_grad]
+        attribute = func.__name__ in ("__get__", "__set__")
+        name = func.__self__.__name__ if attribute else func.__name__.split(".")[0]
+        if not varying or (attribute and name in READ):
+            return func(*args, **options)
+        product = [args[place] for place in FACTORS.get(name, ()) if place < len(args) and _varies(args[place])]
+        if any(id(each) in self._soft for each in varying) and not (len(product) == 2 and name in PRODUCTS):
+            raise _refusal(f"'{name}' of a softmax")
+        if name in LINEAR or (name in FACTORS and len(product) < len(FACTORS[name])):
+            return func(*args, **options)
+        if len(product) == 2 and name in PRODUCTS:
+            out = self._product(PRODUCTS[name], *product)
+            return args[0] + out if name == "addcmul" else out
+        if name == "softmax" and (options.get("dim", args[-1])) == -1:
+            weights = func(*args, **options)
+            self._soft[id(weights)] = (weights, args[0])
+            return weights
+        if (
+            name.rstrip("_") in FUNCTIONS
+            and not options.get("inplace")
+            and options.get("approximate", "none") == "none"
+        ):
+            return self.node(lambda centre: Curve(name.rstrip("_"), centre), args[0])
+        raise _refusal(f"'{name}' of {len(varying)} tensors that vary")
+
+    def _product(self, operation: Callable[[Tensor, Tensor], Tensor], first: Tensor, second: Tensor) -> Tensor:
+        if id(first) in self._soft:
+            return self.node(Pool, self._soft[id(first)][1], second)
+        return self.node(lambda one, two: Product(operation, one, two), first, second)
+
+    def node(self, make: Callable[..., Rule], *inputs: Tensor) -> Tensor:
+        """The value of the next node; its rule is made in the first run."""
+        number, self._count = self._count, self._count + 1
+        if number == self._stop:
+            self._reached = inputs
+            raise _ReachedError
+        if number == len(self.rules):
+            self.rules.append(make(*(each.detach() for each in inputs)))
+        rule = self.rules[number]
+        out = rule.out + rule.linear(*(each - centre for each, centre in zip(inputs, rule.centres, strict=True)))
+        if self._errors:
+            out = out + self._errors[number]
+        self._shapes.append((*inputs, out))
+        return out
+
+
+class _Tied:
+    """The layer's map as a node of a program."""
+
+    def __init__(self, program: Program, layer: KANLayer, pieces: EdgePieces) -> None:
+        self.program, self.layer, self.pieces = program, layer, pieces
+
+    def __call__(self, x: Tensor) -> Tensor:
+        with torch._C.DisableTorchFunction():
+            return self.program.node(lambda centre: Edges(self.layer, self.pieces, centre), x)
+
+
+def _batch_dim(one: Tensor, two: Tensor) -> int:
+    """Where the batch is, from the shapes for one sample and for two."""
+    places = [dim for dim, sizes in enumerate(zip(one.shape, two.shape, strict=True)) if sizes == (1, 2)]
+    if len(places) != 1:
+        raise _refusal(f"a node whose batch is no axis of its own, shapes {tuple(one.shape)} and {tuple(two.shape)}")
+    return places[0]
+
+
+def _many(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _varies(value: Any) -> bool:
+    return any(isinstance(each, Tensor) and each.requires_grad for each in (value if _many(value) else (value,)))
+
+
+def _refusal(what: str) -> ConfigError:
+    return ConfigError(f"no bound is known for {what}, so this model cannot be certified; add a rule to theory/rules")
