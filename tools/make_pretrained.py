@@ -76,7 +76,7 @@ PLANS = {
         make=data.rock_data,
         samples=4000,
         batches={64: (6, 0.7), 32: (12, 0.3)},
-        minutes=4.0,
+        minutes=12.0,
     ),
     "cns1d-small": Plan(
         task="cns1d",
@@ -88,7 +88,7 @@ PLANS = {
         samples=800,
         batches={128: (32, 1.0)},
         unroll=3,
-        minutes=4.0,
+        minutes=12.0,
     ),
 }  # fmt: skip
 
