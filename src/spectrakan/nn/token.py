@@ -55,8 +55,9 @@ class GlobalToken(nn.Module):
         super().__init__()
         self.pool = pool
         inputs = summary_size(pool, signature)
-        self.register_buffer("center", torch.zeros(inputs))
-        self.register_buffer("scale", torch.ones(inputs))
+        if pool == "dynamics":
+            self.register_buffer("center", torch.zeros(inputs))
+            self.register_buffer("scale", torch.ones(inputs))
         self.width = inputs if kind == "raw" else width
         self.network: nn.Module
         if kind == "kan":
