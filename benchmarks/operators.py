@@ -37,6 +37,7 @@ def models() -> dict[str, nn.Module]:
         "SpectraKAN (32 channels, 12 modes, 4 + 4 layers)": sk.build_model("spectrakan", signature, **STATED),
         "SpectraKAN (default)": sk.build_model("spectrakan", signature),
         "SpectraKAN (paper)": sk.build_model("spectrakan", signature, variant="paper"),
+        "our FNO (12 modes of either sign)": sk.build_model("fno", signature, width=32, num_modes=12),
         "FNO(12, 12)": FNO(n_modes=(12, 12), in_channels=3, out_channels=3, hidden_channels=32, n_layers=4),
         "FNO(24, 24)": FNO(n_modes=(24, 24), in_channels=3, out_channels=3, hidden_channels=32, n_layers=4),
     }

@@ -16,6 +16,7 @@ from experiments.archive import Archive
 from experiments.cells import Cell
 from experiments.datasets import Datasets
 from experiments.worker import DONE, TAKEN, attempt, data_request, request
+from spectrakan.cli.cluster import as_they_end
 from spectrakan.training.stop import listening
 
 Tell = Callable[[str], None]
@@ -26,6 +27,10 @@ Ended = Callable[[int, int, float], None]
 
 WORKER = "experiments.worker"
 POLL_SECONDS = 0.1
+WAIT_SECONDS = 60
+"""How long a cell is waited for that the process of a lost worker still holds: until its checkpoint is written."""
+LOST = -1
+"""In place of an exit code: every worker that ran the cell was lost."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,17 @@ class Execution:
     """Whether cells that have a test are only trained; a later run scores them."""
     tell: Tell = lambda text: None
     """Called with a line for each cell."""
+    client: Any = None
+    """A client of a Dask cluster, whose workers run the cells instead of processes of this machine."""
+
+    def carry_out(self, requests: Sequence[str], ended: Ended) -> None:
+        """Have each request done by a process of its own, and say of each when it ended."""
+        if self.client is None:
+            run_side_by_side(WORKER, requests, self.jobs, ended)
+            return
+        for index, result in as_they_end(self.client, run_request, requests):
+            code, seconds = (LOST, 0.0) if isinstance(result, BaseException) else result
+            ended(index, code, seconds)
 
 
 @dataclass
@@ -86,7 +102,7 @@ def run_cells(cells: Sequence[Cell], archive: Archive, how: Execution) -> Outcom
         name = f"[{next(number)}/{len(missing)}] {missing[index].table} {missing[index].name}"
         how.tell(f"{name}: {_note(outcome, missing[index], code, archive)}, {seconds:.0f} s")
 
-    if how.jobs == 0:
+    if how.jobs == 0 and how.client is None:
         for index, cell in enumerate(missing):
             begin = time.monotonic()
             code = attempt(cell, archive, train_only=how.train_only and cell.test)
@@ -95,7 +111,7 @@ def run_cells(cells: Sequence[Cell], archive: Archive, how: Execution) -> Outcom
     with listening():
         _make_samples(missing, archive, how)
         requests = [request(cell, archive, train_only=how.train_only and cell.test) for cell in missing]
-        run_side_by_side(WORKER, requests, how.jobs, ended)
+        how.carry_out(requests, ended)
     return outcome
 
 
@@ -123,7 +139,7 @@ def _make_samples(missing: Sequence[Cell], archive: Archive, how: Execution) -> 
         result = "made" if code == DONE else f"failed with code {code}"
         how.tell(f"samples of {cells[index].case}: {result}, {seconds:.0f} s")
 
-    run_side_by_side(WORKER, [data_request(cell, archive) for cell in cells], how.jobs, made)
+    how.carry_out([data_request(cell, archive) for cell in cells], made)
 
 
 def _note(outcome: Outcome, cell: Cell, code: int, archive: Archive) -> str:
@@ -136,7 +152,8 @@ def _note(outcome: Outcome, cell: Cell, code: int, archive: Archive) -> str:
         outcome.taken.append(cell.name)
         return "another process runs it"
     if archive.failure(cell) is None:
-        archive.keep_failure(cell, f"its process ended with code {code}")
+        lost = "the cluster lost each worker that ran it"
+        archive.keep_failure(cell, lost if code == LOST else f"its process ended with code {code}")
     outcome.failed.append(cell.name)
     return f"failed, {archive.failure(cell)}"
 
@@ -170,6 +187,14 @@ def run_side_by_side(module: str, requests: Sequence[str], jobs: int, ended: End
             process.terminate()
         for process in running:
             process.wait()
+
+
+def run_request(text: str) -> tuple[int, float]:
+    """What a worker of a cluster does: a request in a process of its own; its exit code and seconds."""
+    begin = time.monotonic()
+    while (code := _start(WORKER, text).wait()) == TAKEN and time.monotonic() - begin < WAIT_SECONDS:
+        time.sleep(1)
+    return code, time.monotonic() - begin
 
 
 def _start(module: str, text: str) -> subprocess.Popen[bytes]:

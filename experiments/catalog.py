@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from experiments import ablation, appendix, costs, data_efficiency, derived, learning_rates, main, trials
+from experiments import ablation, appendix, attribution, costs, data_efficiency, derived, learning_rates, main, trials
 from experiments.archive import Archive
 from experiments.campaign import Stage
 from experiments.scales import Scale
@@ -24,6 +24,8 @@ TABLES: dict[str, Callable[[Scale], list[Stage]]] = {
     "data-efficiency": data_efficiency.stages,
     "stability": main.stages,
     "fields": main.fields_stages,
+    "families": attribution.family_stages,
+    "attribution": attribution.stages,
 }
 """Stages of each table. Droplet, super-resolution, appendix and stability are made from cells of the main table."""
 
@@ -37,6 +39,7 @@ SECTIONS: dict[str, Callable[[Archive], list[Table]]] = {
     "Accuracy against training seconds": costs.tables,
     "Data efficiency": data_efficiency.tables,
     "Five-fold horizon": derived.stability_tables,
+    "Families and attribution": attribution.tables,
     "Learning rates": learning_rates.tables,
     "Trials on validation data": trials.tables,
 }

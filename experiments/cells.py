@@ -82,7 +82,7 @@ def run_settings(cell: Cell, data_path: str | None = None) -> RunSettings:
         "model": {"name": cell.model, "variant": variant},
         "runtime": {**scale.runtime, "seed": cell.seed},
     }
-    config = resolve(given, [*case.overrides, *cell.overrides]).config
+    config = resolve(given, [*case.overrides_at(scale.name), *cell.overrides]).config
     # The path is set last: a run of a file would otherwise get its epochs from the file's windows.
     return replace(config, data=replace(config.data, path=data_path))
 
@@ -90,7 +90,7 @@ def run_settings(cell: Cell, data_path: str | None = None) -> RunSettings:
 def case_settings(scale: str, case: str) -> RunSettings:
     """The config of a case, as far as it is the same for all models; `test_samples` is the preset's."""
     entry: Case = case_named(case)
-    return resolve({"task": entry.problem_name, "budget": scale}, entry.overrides).config
+    return resolve({"task": entry.problem_name, "budget": scale}, entry.overrides_at(scale)).config
 
 
 def _without_test(problem: Problem) -> dict[str, Any]:

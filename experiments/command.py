@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from experiments import trials
+from experiments import conditioning, trials
 from experiments.archive import Archive
 from experiments.campaign import Execution, Outcome, Stage, run_stages, sort_out
-from experiments.catalog import results_page, stages_of
+from experiments.catalog import TABLES, results_page, stages_of
 from experiments.cells import Cell
 from experiments.costs import Estimator, measure_steps
 from experiments.figures import PLANS, draw_figures
+from experiments.freeze import freeze
+from experiments.frozen import SCALES as FROZEN_SCALES
+from experiments.mean_drift import measure_means
 from experiments.scales import Scale, scale_named
 from experiments.trials import measure_development
+from spectrakan.cli.cluster import connected
 from spectrakan.cli.estimate import span
 from spectrakan.errors import ConfigError, RunError, nearest
 from spectrakan.models.catalog import config_class
+from spectrakan.report.export import to_markdown
 from spectrakan.storage import write_text_atomically
 
-FIGURES, STEPS, DEVELOPMENT = "figures", "steps", "development"
+FIGURES, STEPS, DEVELOPMENT, FREEZE = "figures", "steps", "development", "freeze"
+MEANS, CONDITIONING = "means", "conditioning"
 
 
 def reproduce(
@@ -36,6 +43,9 @@ def reproduce(
     ] = None,
     scale: Annotated[str, typer.Option(help="smoke, short, long or paper.")] = "short",
     jobs: Annotated[int, typer.Option(min=0, help="Cells side by side; 0 runs them in this process.")] = 1,
+    cluster: Annotated[
+        str, typer.Option(help="Dask cluster: local:N processes, or tcp://HOST:PORT.", show_default="no cluster")
+    ] = "",
     results: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
     cache: Annotated[
         Path | None, typer.Option(help="Folder of data and weights.", show_default="RESULTS/.cache")
@@ -66,14 +76,25 @@ def reproduce(
     \b
     python -m experiments all --scale smoke                    everything, tiny, in seconds
     python -m experiments main --scale short --jobs 2          the main table on two cores
+    python -m experiments main --cluster tcp://head:8786       on the workers of a Dask scheduler
     python -m experiments development --model ffno             trained weights on samples that are no test
     python -m experiments --validation-only --task droplet2d --label wide model.width=48
+    python -m experiments freeze                               settles models and presets before the first test
     """
     chosen = scale_named(scale)
     archive = Archive(results, cache or results / ".cache", scale)
     wanted = [word for word in words or [] if "=" not in word] or ["all"]
     overrides = [word for word in words or [] if "=" in word]
+    if wanted == [FREEZE]:
+        print(f"{freeze(archive, _frozen_cells(archive))}: commit it, then run the tables")
+        return
     only = Only.checked(chosen, case, model, seed)
+    if wanted == [CONDITIONING]:
+        print(to_markdown(conditioning.table(archive)))
+        return
+    if wanted == [MEANS]:
+        measure_means(archive, only.cases, tell=_tell)
+        return
     if validation_only:
         named = only.models or (("spectrakan", "default"),)
         pairs = [(name, variant or "default") for name, variant in named]
@@ -86,7 +107,8 @@ def reproduce(
     if dry_run:
         _list(stages, archive)
         return
-    outcome = run_stages(stages, archive, Execution(jobs, refresh, train_only, _tell))
+    with connected(cluster) if cluster else nullcontext() as client:
+        outcome = run_stages(stages, archive, Execution(jobs, refresh, train_only, _tell, client))
     if stages and outcome.empty:
         raise ConfigError(f"no cell of {', '.join(wanted)} at scale {scale} fits --task, --model and --seed")
     print(f"{scale}: {outcome}")
@@ -153,6 +175,16 @@ def _list(stages: Sequence[Stage], archive: Archive) -> None:
     there = "" if outcome.empty else f", {outcome}"
     print(f"{len(costs)} cells missing{there}; about {total} on one core of this machine, from measured steps")
     print("Cells that follow from records still missing, such as seeds of the strongest baselines, are not counted.")
+
+
+def _frozen_cells(archive: Archive) -> list[Cell]:
+    """Every cell with a test at the scales under a freeze."""
+    archives = [replace(archive, scale=name) for name in FROZEN_SCALES]
+    tables = [name for name in TABLES if name != "rates"]
+    cells = [
+        cell for each in archives for stage in stages_of(tables, scale_named(each.scale)) for cell in stage(each)
+    ]
+    return [cell for cell in dict.fromkeys(cells) if cell.test]
 
 
 def _tell(text: str) -> None:

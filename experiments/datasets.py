@@ -25,7 +25,17 @@ from spectrakan.evaluation.stability import FACTOR
 from spectrakan.fields import Trajectories
 from spectrakan.runs import data_digest
 
-GENERATING = ("num_samples", "resolution", "solved_at", "frames", "stride_time", "fields", "params", "seed")
+GENERATING = (
+    "num_samples",
+    "resolution",
+    "solved_at",
+    "frames",
+    "stride_time",
+    "fields",
+    "params",
+    "use_params",
+    "seed",
+)
 """Data settings that fix generated samples."""
 
 

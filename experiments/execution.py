@@ -11,7 +11,9 @@ from typing import Any
 from experiments.archive import Archive
 from experiments.cells import Cell, comparable, run_settings
 from experiments.datasets import Datasets
-from experiments.scales import scale_named
+from experiments.frozen import require_frozen, settings_hash
+from experiments.scales import DEVELOPMENT_SEED, scale_named
+from experiments.tails import sample_errors, summary_of
 from spectrakan.checkpoint import remove_checkpoints
 from spectrakan.config import as_mapping
 from spectrakan.data.prepare import Prepared, prepare
@@ -70,6 +72,8 @@ def train_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ())
 
 def run_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -> dict[str, Any]:
     """Train a cell unless its weights are there, score it, and keep its record."""
+    if cell.test:
+        require_frozen(cell, archive)
     config = _config(cell, archive)
     folder = archive.run_folder(cell, config)
     run, seconds = train_cell(cell, archive, listeners)
@@ -85,7 +89,12 @@ def run_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -
             evaluate(run.model, validation.trajectories, horizon=prepared.horizon, samples=validation.samples)
         ),
     }
-    scores = score_test(run.model, cell, prepared, Datasets(archive), details) if cell.test else {}
+    datasets = Datasets(archive)
+    scores = score_test(run.model, cell, prepared, datasets, details) if cell.test else {}
+    samples = None if cell.test else datasets.development(cell.case)
+    if samples is not None:
+        errors = sample_errors(run.model, samples, prepared.horizon)
+        details["development"] = {"seed": DEVELOPMENT_SEED, **summary_of(errors)}
     record = make_record(
         **{
             **{key: value for key, value in run.record.items() if key != "details"},
@@ -117,6 +126,7 @@ def score_test(
 ) -> dict[str, Any]:
     """Scores on the reserved samples; what goes beyond the table's own metric is added to the details."""
     scale, problem, reader = scale_named(cell.scale), prepared.problem, str(cell.file)
+    details["settings_sha256"] = settings_hash(cell)
     test = datasets.test(cell.case, reader)
     train_days = prepared.part("train").samples if problem.anomalies else None
     scores = evaluate(

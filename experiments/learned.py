@@ -10,7 +10,6 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.edge_views import LayerView, edge_views
 from experiments.forecasts import Forecasts
 from experiments.gallery import Plate
 from experiments.gate_spectra import GateSpectrum, axis_shares, used_spectra
@@ -20,6 +19,7 @@ from spectrakan.nn.kan import KAN
 from spectrakan.report.figures.appearance import SEQUENTIAL, blank_figure, figure_style
 from spectrakan.report.figures.curves import plain_grid
 from spectrakan.report.figures.sample import Values
+from spectrakan.theory.edge_views import LayerView, edge_views
 from spectrakan.theory.parts import token_inputs
 
 SECTION = "What SpectraKAN has learned"

@@ -22,7 +22,7 @@ from spectrakan.report.table import Table
 TABLE = "main"
 FIELDS_TABLE = "fields"
 OURS: tuple[tuple[str, str], ...] = (("spectrakan", "default"), ("spectrakan", "paper"))
-STRONGEST = 2
+STRONGEST = 1
 """Baselines of each case that get as many seeds as SpectraKAN."""
 
 

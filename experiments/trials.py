@@ -23,6 +23,8 @@ from spectrakan.report.table import Column, Row, Score, Table
 from spectrakan.storage import write_text_atomically
 
 TABLE = "search"
+RATES = "rates"
+"""Trials of learning rates, which count too."""
 NOTE = "One seed each; a row names the settings that differ from the preset, or the trial's label."
 DEVELOPMENT_FILE = "development.json"
 
@@ -51,6 +53,13 @@ def stage(
         return made
 
     return cells
+
+
+def trial_counts(archive: Archive) -> dict[tuple[str, str], int]:
+    """How many development trials each (case, model) has had: learning rates, settings and seeds."""
+    records = [record for table in (TABLE, RATES) for record in archive.records(table)]
+    pairs = [(record["details"]["case"], record["model"]) for record in records]
+    return {pair: pairs.count(pair) for pair in dict.fromkeys(pairs)}
 
 
 def tables(archive: Archive) -> list[Table]:

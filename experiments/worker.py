@@ -9,7 +9,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 from experiments.archive import Archive
@@ -56,12 +59,17 @@ def data_request(cell: Cell, archive: Archive) -> str:
 
 
 def _text(cell: Cell, archive: Archive, kind: str) -> str:
-    places = {"results": str(archive.results), "cache": str(archive.cache), "scale": archive.scale}
+    places = {
+        "results": str(archive.results.absolute()),
+        "cache": str(archive.cache.absolute()),
+        "scale": archive.scale,
+    }
     return json.dumps({"kind": kind, "cell": cell.to_json(), **places})
 
 
 def main(text: str) -> int:
     """Do what a request says."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     asked = json.loads(text)
     archive = Archive(Path(asked["results"]), Path(asked["cache"]), asked["scale"])
     cell = Cell.from_json(asked["cell"])
@@ -72,6 +80,13 @@ def main(text: str) -> int:
         return attempt(cell, archive, train_only=asked["kind"] == "train")
     except Stopped as stop:
         return stop.code
+
+
+def _end_with(parent: int) -> None:
+    """Stop, with a checkpoint, when the process that asked is gone: another worker continues the cell."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spectrakan.theory import certify
     from spectrakan.training import resume, train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULE_OF = {
     "Equation": "pde.equation",

@@ -7,38 +7,57 @@ from pathlib import Path
 
 import pytest
 
-from experiments import appendix
+from experiments import appendix, conditioning
 from experiments.archive import Archive
 from experiments.catalog import SECTIONS
+from experiments.comparison import Comparison, compare
 from experiments.main import contests
 from experiments.standings import Verdict, paper_ratio, verdict
-from experiments.summaries import Results, beyond_spread, row_name
+from experiments.summaries import Results, row_name
 from spectrakan.report.export import to_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = Archive(ROOT / "results", ROOT / "results" / ".cache", "small")
-SAME = [title for title in SECTIONS if title not in ("Ablation: architecture", "Learning rates")]
+OTHERS = ("Ablation: architecture", "Learning rates", "Families and attribution")
+SAME = [title for title in SECTIONS if title not in OTHERS]
 """Sections whose tables have the same rows now as when the page was written; trials have other names."""
 
 
-def line(found: Verdict) -> str:
+def errors(results: Results, case: str, model: str) -> list[float]:
+    """RMSE of the seeds of a model."""
+    found = results.find(case, model)
+    assert found is not None
+    return [record["metrics"]["rmse"] for record in found.records]
+
+
+def line(found: Verdict, compared: Comparison) -> str:
     """A row of the README's table."""
     theirs = paper_ratio(found.contest.paper)
-    clear = "yes" if beyond_spread(found.ours, found.best) else "no"
     shown = "–" if theirs is None else f"{theirs:.3f}"
-    return f"| {found.contest.case} | {found.ratio:.3f} | {shown} | {row_name(found.baseline)} | {clear} |"
+    name, words = row_name(found.baseline), f"{compared.corrected:.3f} | {compared.verdict}"
+    return f"| {found.contest.case} | {compared.ratio:.3f} | {shown} | {name} | {words} |"
 
 
-def test_the_readme_has_the_ratios_of_the_records():
+def test_the_readme_has_the_ratios_and_tests_of_the_records():
     results = Results.of(ARCHIVE, "main")
-    found = [verdict(results, contest) for contest in contests(results)]
+    found = {contest.case: verdict(results, contest) for contest in contests(results)}
     assert len(found) == 6
+    pairs = {
+        case: (errors(results, case, "spectrakan"), errors(results, case, each.baseline))
+        for case, each in found.items()
+        if each is not None
+    }
     text = (ROOT / "README.md").read_text()
-    for each in found:
+    for case, compared in compare(pairs).items():
+        each = found[case]
         assert each is not None
-        assert line(each) in text
-    wins = sum(each.ratio < 1 for each in found if each is not None)
-    assert f"RMSE on {['none', 'one', 'two', 'three', 'four', 'five', 'six'][wins]} of six tasks" in text
+        assert line(each, compared) in text
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/findings.md"])
+def test_what_conditioning_is_worth_is_told_as_the_trials_say(name: str):
+    made = to_markdown(conditioning.table(Archive(ROOT / "results", ROOT / "results" / ".cache", "short")))
+    assert made.strip() in (ROOT / name).read_text()
 
 
 def test_the_findings_count_the_appendix_as_the_records_do():

@@ -17,6 +17,7 @@ from spectrakan.models.catalog import CAPABILITIES
 
 SENSORS = {
     "deepokan": {"sensors": 3},
+    "deeponet": {"sensors": 3},
     "cvit": {"cells": 3, "patch": 1},
 }
 """So few that their cells are unions of the grid's, and no kinks: else the error is as small, but falls unevenly."""

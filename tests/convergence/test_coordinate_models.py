@@ -15,6 +15,7 @@ CHOICES = {
     "cvit": {"width": 16, "num_layers": 1, "num_heads": 2, "decoder_width": 16, "decoder_heads": 2, "patch": 4,
              "cells": 16, "latent_cells": 8, "latent_width": 8, "sharpness": 100.0},
     "deepokan": {"sensors": 8, "width": 8, "num_features": 8, "num_centres": 5},
+    "deeponet": {"sensors": 8, "width": 16, "num_features": 8},
 }  # fmt: skip
 
 

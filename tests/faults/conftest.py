@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import h5py
@@ -12,8 +15,10 @@ import torch
 import xarray
 import zarr
 
+import spectrakan as sk
 from spectrakan.data import write_dataset
 from spectrakan.fields import FieldSpec, Grid, Trajectories
+from spectrakan.runs import provenance
 
 
 def _own(steady: bool) -> Trajectories:
@@ -109,11 +114,34 @@ def _foreign(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def sound_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One small file, or Zarr folder, of every format and layout."""
+    """One small file, or Zarr folder, of every format and layout, and a saved model."""
     folder = tmp_path_factory.mktemp("sound")
     own = [
         write_dataset(folder / "native.h5", _own(steady=False)),
         write_dataset(folder / "steady.h5", _own(steady=True)),
         write_dataset(folder / "own.nc", _own(steady=False)),
     ]
-    return [*own, *_pdebench(folder), *_foreign(folder)]
+    return [*own, *_pdebench(folder), *_foreign(folder), _model(folder / "saved_model")]
+
+
+def _model(folder: Path) -> Path:
+    signature = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1)
+    torch.manual_seed(0)
+    sk.build_model("spectrakan", signature, width=4, num_modes=2, num_layers=1).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def keep_outcome(request: pytest.FixtureRequest) -> Callable[[Mapping[str, float]], None]:
+    """Puts the counts of a proof into the record that SPECTRAKAN_RELIABILITY_RECORD names, if it names one."""
+
+    def keep(counts: Mapping[str, float]) -> None:
+        place = os.environ.get("SPECTRAKAN_RELIABILITY_RECORD")
+        if place is None:
+            return
+        known = json.loads(Path(place).read_text()) if Path(place).exists() else {}
+        command = f"SPECTRAKAN_RELIABILITY_RECORD=results/{Path(place).name} pytest -m slow {request.node.nodeid}"
+        known[request.node.name] = {"command": command, "commit": provenance()["commit"], "counts": dict(counts)}
+        Path(place).write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+
+    return keep

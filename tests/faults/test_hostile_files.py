@@ -253,6 +253,23 @@ def test_an_incomplete_zarr_array_is_not_read_as_zeros(tmp_path: Path, version: 
 # No files
 
 
+def test_sparse_files_that_declare_what_is_not_on_the_disk(tmp_path: Path):
+    """Five gigabytes of holes: an npz without compression, a torch file before its archives, Zarr's metadata."""
+    with zipfile.ZipFile(tmp_path / "set.npz", "w") as archive:
+        archive.writestr("values.npy", npy((5, 1, 2**27, 1)))
+    (tmp_path / "old.pt").write_bytes(b"\x80\x02")
+    zarr_store(tmp_path / "set.zarr")
+    (tmp_path / "note.zarr").mkdir()
+    zarr_store(tmp_path / "note.zarr")
+    (tmp_path / "note.zarr" / ".zattrs").touch()
+    for path in ("set.npz", "old.pt", "set.zarr/.zgroup", "note.zarr/.zattrs"):
+        os.truncate(tmp_path / path, 5 * 2**30)
+    for name in ("set.npz", "old.pt", "set.zarr", "note.zarr"):
+        begin = time.perf_counter()
+        refused(tmp_path / name, "stored bytes|at most 16777216 are expected")
+        assert time.perf_counter() - begin < 5.0
+
+
 def test_what_is_no_regular_file(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.h5")
     refused(tmp_path / "pipe.h5", "a device, pipe or socket")
@@ -505,7 +522,31 @@ def test_the_limits_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     np.savez_compressed(tmp_path / "set.npz", values=np.zeros((4, 5, 64, 64, 1)))
     monkeypatch.setattr("spectrakan.data.decoding.FREE_BYTES", 0)
     monkeypatch.setattr("spectrakan.data.decoding.MAX_INFLATION", 10)
-    refused(tmp_path / "set.npz", r"at most 10 times the \d+ stored bytes.*MAX_INFLATION")
+    refused(tmp_path / "set.npz", r"bytes of \d+ stored bytes.*SPECTRAKAN_MAX_INFLATION")
     monkeypatch.setattr("spectrakan.data.decoding.MAX_INFLATION", 1100)
-    monkeypatch.setattr("spectrakan.data.decoding.MAX_BYTES", 10_000)
-    refused(tmp_path / "set.npz", "at most 10000 bytes to decode at a time.*MAX_BYTES")
+    monkeypatch.setattr("spectrakan.data.decoding.MAX_INFLATED", 10_000)
+    refused(tmp_path / "set.npz", "at most 10000 bytes of .*SPECTRAKAN_MAX_INFLATED")
+    monkeypatch.setattr("spectrakan.data.decoding.MAX_INFLATED", 2**30)
+    assert not np.asarray(load_dataset(tmp_path / "set.npz").values).any()
+
+
+def test_the_limits_are_read_from_the_environment(tmp_path: Path):
+    """From the command line nobody can assign to a module; 150 MiB of zeros compress to 150 kB."""
+    np.savez_compressed(tmp_path / "set.npz", values=np.zeros((10, 2, 1024, 1024, 1)))
+    command = [sys.executable, "-m", "spectrakan", "check", str(tmp_path / "set.npz")]
+    strict = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+    assert strict.returncode == 2
+    assert "SPECTRAKAN_MAX_INFLATION" in strict.stderr
+    wide = os.environ | {"SPECTRAKAN_MAX_INFLATION": "1100"}
+    assert "stored bytes" not in subprocess.run(command, capture_output=True, text=True, env=wide).stderr
+
+
+def test_compressed_data_are_limited_whatever_the_size_of_the_file(tmp_path: Path):
+    """16 MiB may inflate to 1.6 GiB by their ratio; 1 GiB is the most in one piece."""
+    with zipfile.ZipFile(tmp_path / "set.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("values.npy", np.random.default_rng(0).bytes(2**24))
+    content = bytearray((tmp_path / "set.npz").read_bytes())
+    declared = content.rindex(b"PK\x01\x02") + 24
+    struct.pack_into("<I", content, declared, 2**30 + 2**28)
+    (tmp_path / "set.npz").write_bytes(content)
+    refused(tmp_path / "set.npz", "found 1342177280 bytes; .*SPECTRAKAN_MAX_INFLATED")

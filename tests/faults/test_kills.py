@@ -71,9 +71,9 @@ def test_twenty_kills_at_random_instants(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_hundred_kills_at_random_instants(tmp_path):
+def test_two_hundred_kills_at_random_instants(tmp_path, keep_outcome):
     seen = kill_often(tmp_path, 200)
-    print(seen)
+    keep_outcome(seen)
     assert seen["killed"] == 200
     assert seen["finished"] >= 3
     assert seen["steps_seen"] >= 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -77,3 +78,16 @@ def test_a_process_whose_partner_died_says_so_and_ends(launcher: Launcher, refer
     assert "process 0 lost another process of this run" in group[0].errors
     assert [process.wait() for process in launcher.start_group("train", "--resume", "died")] == [0, 0]
     assert contents(launcher.folder / "died") == reference
+
+
+def test_a_partner_that_hangs_is_noticed_after_the_time_that_was_set(launcher: Launcher):
+    group = launcher.start_group(*RUN, "runtime.process_timeout=8", "--output", "hung")
+    wait_for(lambda: len(read_log(launcher.folder / "hung" / "log.jsonl")) >= 3)
+    group[1].signal(signal.SIGSTOP)
+    begin = time.monotonic()
+    assert group[0].wait() == 1
+    assert time.monotonic() - begin < 60.0
+    assert "process 0 lost another process of this run" in group[0].errors
+    assert "Traceback" not in group[0].errors
+    group[1].signal(signal.SIGKILL)
+    assert group[1].wait() == -signal.SIGKILL

@@ -23,7 +23,7 @@ def test_generate_then_check(tmp_path: Path):
     assert made.stdout.startswith("droplet2d.h5: 4 samples of droplet2d")
     checked = run("check", "droplet2d.h5", folder=tmp_path)
     assert checked.returncode == 0, checked.stderr
-    assert "distinct  4 of 4 trajectories" in checked.stdout
+    assert "distinct     4 of 4 trajectories" in checked.stdout
 
 
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path):

@@ -29,8 +29,12 @@ def test_the_demo_compares_two_models_and_writes_a_page(tmp_path, capsys, drawn)
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("spectrakan") for line in lines)
     assert any(line.startswith("fno") for line in lines)
-    assert lines[-4] == f"The page with pictures is {tmp_path / 'demo.html'}"
-    assert [line.split()[:2] for line in lines[-2:]] == [["spectrakan", "train"], ["spectrakan", "report"]]
+    assert lines[-5] == f"The page with pictures is {tmp_path / 'demo.html'}"
+    assert [line.split()[:2] for line in lines[-3:]] == [
+        ["spectrakan", "train"],
+        ["spectrakan", "report"],
+        ["spectrakan", "serve"],
+    ]
     found = outline((tmp_path / "demo.html").read_text())
     assert len(found.named("img")) == 2
     assert "Error against time" in found.words

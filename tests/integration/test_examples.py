@@ -67,21 +67,59 @@ def test_a_script_learns(name: str, tmp_path: Path):
     assert max(learned) < LARGEST_SHARE[name] * trivial, told
 
 
-def test_the_notebook_runs_and_shows_data_scores_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
+    """What a notebook shows when it is run in an empty folder, and how many figures."""
     import nbclient
     import nbformat
 
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    notebook = nbformat.read(EXAMPLES / "first_model.ipynb", as_version=4)
+    notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "keep the notebook without outputs"
-    nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(folder)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     shown = "\n".join(str(output.get("data", output.get("text", ""))) for output in outputs)
+    assert "Warning" not in shown, shown
+    return shown, sum("image/png" in output.get("data", {}) for output in outputs)
+
+
+def number(pattern: str, shown: str) -> float:
+    found = re.search(pattern, shown)
+    assert found is not None, (pattern, shown[-3000:])
+    return float(found[1])
+
+
+def test_the_first_notebook_runs_and_shows_data_scores_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shown, figures = executed("first_model", tmp_path, monkeypatch)
     assert "Trajectories <b>waves</b>" in shown, "a set shows its table"
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == 3, "figures display themselves"
+    assert figures == 3, "figures display themselves"
     assert re.search(r"<progress value='(\d+)' max='\1'.*epoch 15", shown), "training shows its progress to the end"
-    assert "Warning" not in shown
-    error = re.search(r"relative L2 ([\d.]+), persistence ([\d.]+)", shown)
-    assert error is not None, shown
-    assert float(error[1]) < 0.2 * float(error[2])
+    assert number(r"relative L2 ([\d.]+)", shown) < 0.2 * number(r"persistence ([\d.]+)", shown)
+
+
+@pytest.mark.slow
+def test_darcy_from_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shown, figures = executed("darcy_from_zero", tmp_path, monkeypatch)
+    trivial = number(r"mean field ([\d.]+)", shown)
+    assert number(r"spectrakan ([\d.]+)", shown) < 0.7 * trivial
+    assert number(r"fno ([\d.]+)", shown) < trivial
+    assert number(r"tested at 64: ([\d.]+)", shown) < 0.8 * trivial
+    assert figures >= 1
+
+
+@pytest.mark.slow
+def test_data_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shown, _ = executed("own_data", tmp_path, monkeypatch)
+    assert "have no known meaning" in shown, "the file is refused without a mapping"
+    assert number(r"relative L2 ([\d.]+)", shown) < 0.3 * number(r"persistence ([\d.]+)", shown)
+    assert "Trajectories(ring: 1 samples, 10 frames of heat on 48 cells, periodic" in shown
+
+
+@pytest.mark.slow
+def test_what_the_token_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shown, figures = executed("what_the_token_sees", tmp_path, monkeypatch)
+    assert number(r"nu: R2 ([-\d.]+)", shown) > 0.8
+    assert number(r"amplitude: R2 ([-\d.]+)", shown) > 0.8
+    assert number(r"nu: R2 [-\d.]+, of noise ([-\d.]+)", shown) < 0.5
+    assert number(r"weights: ([\d.]+)", shown) == pytest.approx(1, abs=1e-4)
+    assert figures >= 1

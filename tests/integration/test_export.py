@@ -12,7 +12,8 @@ import spectrakan as sk
 torch.manual_seed(0)
 facts = sk.OperatorSignature(space_dims=2, history=2, in_channels=2, out_channels=2, boundary=("periodic", "wall"))
 cases = (("spectrakan", {}), ("spectrakan", {"coarse_num_layers": 2, "block": "skip"}), ("fno", {"padding": 0}),
-         ("spectrakan", {"conditioning": "both", "history_decay": 0.5, "multiplicative_readout": True}))
+         ("spectrakan", {"conditioning": "both", "pool": "dynamics", "history_decay": 0.5,
+                         "multiplicative_readout": True}))
 for name, choices in cases:
     model = sk.build_model(name, facts, width=8, **choices).double().eval()
     model.input_units.set(mean=torch.tensor([1.0, 2.0]), scale=torch.tensor([2.0, 0.5]))

@@ -65,6 +65,35 @@ def test_arrays_train_under_their_own_name_and_every_command_finds_them(tmp_path
     assert "paper" not in shown, "the paper has no number for this problem"
 
 
+def test_a_run_folder_that_holds_its_data_can_be_moved(tmp_path: Path):
+    run = sk.train(data=heat(), test_data=heat(4), overrides=SMALL, output=tmp_path / "run")
+    assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["data"]["path"] == "data.h5"
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    scored = command("evaluate", "moved", "--json", folder=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    assert json.loads(scored.stdout)["metrics"]["rmse"] == pytest.approx(run.record["metrics"]["rmse"], rel=1e-5)
+    longer = command("train", "--resume", "moved", "--epochs", "3", folder=tmp_path)
+    assert longer.returncode == 0, longer.stderr
+    # Fed back from another folder, the settings find the data beside them.
+    (tmp_path / "elsewhere").mkdir()
+    again = command("train", str(moved / "config.yaml"), "--output", "again", folder=tmp_path / "elsewhere")
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_file_of_another_known_problem_is_named(tmp_path: Path):
+    sk.train(
+        "darcy2d",
+        model="fno",
+        overrides=[*SMALL, "data.num_samples=10", "data.resolution=8"],
+        output=tmp_path / "run",
+    )
+    write_dataset(tmp_path / "drops.h5", sk.generate("droplet2d", 3, 8, frames=3))
+    for words in (("evaluate", "run", "--data", "drops.h5"), ("predict", "run", "drops.h5", "-o", "x.h5")):
+        done = command(*words, folder=tmp_path)
+        assert done.returncode == 2
+        assert "holds droplet2d, not darcy2d" in done.stderr
+
+
 def test_a_file_needs_no_problem_name_and_a_mapping_travels_with_the_run(tmp_path: Path):
     data = heat()
     np.savez(tmp_path / "mine.npz", temperature=np.moveaxis(np.asarray(data.values)[..., 0], 0, -1), clock=data.times)
@@ -84,15 +113,15 @@ def test_a_file_needs_no_problem_name_and_a_mapping_travels_with_the_run(tmp_pat
     assert config["data"]["mapping"]["times"] == "clock"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    predicted = command("predict", "../run", "../mine.npz", "-o", "later.npz", "--horizon", "3", folder=elsewhere)
+    predicted = command("predict", "../run", "../mine.npz", "-o", "later.h5", "--horizon", "3", folder=elsewhere)
     assert predicted.returncode == 0, predicted.stderr
-    assert sk.load_dataset(elsewhere / "later.npz").values.shape == (12, 3, 16, 1)
+    assert sk.load_dataset(elsewhere / "later.h5").values.shape == (12, 3, 16, 1)
     # A file of the same samples that needs no mapping is read by its own layout.
     plain = Trajectories.from_arrays(np.asarray(data.values), ("heat",), times=data.times, boundary=("periodic",))
     write_dataset(tmp_path / "plain.h5", plain)
-    again = command("predict", "../run", "../plain.h5", "-o", "again.npz", "--horizon", "3", folder=elsewhere)
+    again = command("predict", "../run", "../plain.h5", "-o", "again.h5", "--horizon", "3", folder=elsewhere)
     assert again.returncode == 0, again.stderr
-    later = [np.asarray(sk.load_dataset(elsewhere / name).values) for name in ("later.npz", "again.npz")]
+    later = [np.asarray(sk.load_dataset(elsewhere / name).values) for name in ("later.h5", "again.h5")]
     np.testing.assert_allclose(*later, rtol=1e-6)
 
 

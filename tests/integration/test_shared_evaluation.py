@@ -17,6 +17,7 @@ from run_process import Launcher
 from torch import Tensor
 
 from spectrakan.cli.predict import predict
+from spectrakan.data import load_dataset
 from spectrakan.data.generate import generate
 from spectrakan.data.write import write_dataset
 from spectrakan.evaluation import EvaluationSettings, Share, evaluate
@@ -93,12 +94,12 @@ def test_torchrun_does_the_same(run: Path):
 
 def test_predictions_are_those_of_a_model_that_no_longer_learns(run: Path):
     # Batch statistics of the samples at hand would make an answer depend on its neighbours.
-    predict(run / "run", run / "start.h5", run / "plain.npz")
+    predict(run / "run", run / "start.h5", run / "plain.h5")
     model = from_pretrained(run / "run" / "checkpoints" / "best").eval()
     data = generate("darcy2d", 19, 32, seed=3, dtype=np.float32)
     one: Tensor = model(torch.as_tensor(data.inputs)[5:6])
-    with np.load(run / "plain.npz") as found:
-        np.testing.assert_allclose(found["values"][5, 0], one[0].detach().numpy(), rtol=1e-4, atol=1e-6)
+    found = load_dataset(run / "plain.h5")
+    np.testing.assert_allclose(found.values[5, 0], one[0].detach().numpy(), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("convention", ["exact", "pdebench"])

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from spectrakan.errors import RunError, SpectraKANError
+from spectrakan.errors import ConfigError, RunError, SpectraKANError, nearest
 
 COMMANDS: dict[str, str] = {
     "tasks": "List the problems that are known by name, or show one and its parameters.",
@@ -25,7 +25,9 @@ COMMANDS: dict[str, str] = {
     "compare": "Put the scores of runs and evaluations side by side.",
     "report": "Write one page about any runs: scores, curves, settings.",
     "certify": "Bound how far a trained model can change under a perturbation.",
+    "export": "Write a trained model as one file that runs without spectrakan.",
     "bench": "Time training and inference of models on this machine.",
+    "serve": "Open a page where a trained operator runs beside its solver.",
     "demo": "Train SpectraKAN and FNO on falling droplets and write a page.",
 }
 """Every command with its help in one line; its function lies in the module of its name.
@@ -45,7 +47,9 @@ class LazyCommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command of that name."""
-        return command_named(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            raise ConfigError(f"unknown command '{cmd_name}'{nearest(cmd_name, COMMANDS)}")
+        return command_named(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands from the table, importing none."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spectrakan.errors import DataFormatError
+from spectrakan.errors import ConfigError, DataFormatError
 
 if TYPE_CHECKING:
     from spectrakan.data.check import Health
@@ -28,7 +28,10 @@ def _explain_mapping(asked: bool) -> bool:
 
 
 def check(
-    path: Annotated[Path, typer.Argument(help="Data file of any format that `load_dataset` reads, or a run folder.")],
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="Data file, or run folder; left out: the data of --problem.", show_default=False),
+    ] = None,
     split: Annotated[
         Path | None, typer.Option(help="JSON file with the indices of a split, or a run's record.json.")
     ] = None,
@@ -46,15 +49,15 @@ def check(
     """Read a data file and report whether it is fit to learn from.
 
     \b
-    spectrakan check data.h5                     layout, ranges, bad numbers, copies, equation
+    spectrakan check data.h5                     layout, ranges, bad numbers, copies
     spectrakan check data.h5 --split RUN/record.json   leakage across that split
+    spectrakan check --problem climate2d         the data that come with a problem
     spectrakan check 'ncep/*.nc' --problem climate2d
     spectrakan check mine.npz --mapping mine.yaml
     spectrakan check runs/mine-fno-0             the data of a run
 
-    NaN and infinities are reported with their place, copies of trajectories with their numbers, and for a known
-    equation how well the frames solve it (0: exactly, 1: not at all). The exit code is 1 when there are problems,
-    2 when the file cannot be read.
+    NaN and infinities are reported with their place, copies of trajectories with their numbers. The exit code is 1
+    when there are problems, 2 when the file cannot be read.
 
     A mapping is a YAML file that names the arrays of a foreign file, their axes in stored order (sample, time, x, y,
     z, channel) and their fields; `spectrakan check --explain-mapping` prints one with comments.
@@ -64,17 +67,19 @@ def check(
 
     recorded = None if split is None else _read_split(split)
     trajectories = _load(path, problem, mapping)
-    with progress_bar(f"checking {path.name}") as progress:
+    title = problem if path is None else path.name
+    with progress_bar(f"checking {title}") as progress:
         health = check_dataset(trajectories, recorded, progress)
     if as_json:
         print(json.dumps(health.to_json(), indent=2))
     else:
-        _print(path, health)
+        print(path or problem)
+        _print(health)
     if health.problems:
         raise typer.Exit(1)
 
 
-def _load(path: Path, name: str, mapping: Path | None) -> Trajectories:
+def _load(path: Path | None, name: str, mapping: Path | None) -> Trajectories:
     from dataclasses import replace
 
     from spectrakan.data.load import load_dataset
@@ -82,26 +87,25 @@ def _load(path: Path, name: str, mapping: Path | None) -> Trajectories:
     from spectrakan.data.problems import problem_named
     from spectrakan.runs import RunFolder
 
-    folder = RunFolder(path)
-    if path.is_dir() and folder.started:
+    known = problem_named(name) if name else None
+    if known is not None and known.load is not None:
+        return known.load(path)
+    if path is None:
+        raise ConfigError("name a data file or a run folder, or --problem with one that comes with data (climate2d)")
+    if path.is_dir() and (folder := RunFolder(path)).started:
         from spectrakan.training import resolve
 
         resolved = resolve(folder.read_config())
         return find(resolved.problem, resolved.config.data)
-    known = problem_named(name) if name else None
-    if known is not None and known.load is not None:
-        return known.load(path)
     found = load_dataset(path, mapping=mapping)
     return replace(found, name=name or found.name)
 
 
 def _read_split(path: Path) -> Split:
     from spectrakan.data.split import Split
+    from spectrakan.storage import read_json
 
-    try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as problem:
-        raise DataFormatError(f"cannot read a split from '{path}': {problem}") from None
+    document = read_json(path)
     if isinstance(document, dict) and isinstance(document.get("provenance"), dict):
         document = document["provenance"]
     inner = document.get("split", document) if isinstance(document, dict) else document
@@ -110,8 +114,7 @@ def _read_split(path: Path) -> Split:
     return Split.from_json(inner)
 
 
-def _print(path: Path, health: Health) -> None:
-    print(path)
+def _print(health: Health) -> None:
     for title, text in (*health.facts.items(), *_contents(health)):
         print(f"  {title:12} {text}")
     for problem in health.problems:
@@ -123,7 +126,7 @@ def _print(path: Path, health: Health) -> None:
 
 
 def _contents(health: Health) -> Iterator[tuple[str, str]]:
-    """Ranges, bad numbers, copies, leakage and the equation."""
+    """Ranges, bad numbers, copies and leakage."""
     for entry in health.ranges:
         unit = f" {entry.field.unit}" if entry.field.unit else ""
         span = "no finite number"
@@ -137,13 +140,6 @@ def _contents(health: Health) -> Iterator[tuple[str, str]]:
         largest = max(health.copies, key=len)
         shown = ", ".join(str(index) for index in largest[:8])
         yield "copies", f"{len(health.copies)} groups; the largest has {len(largest)}: {shown} ..."
-    leakage, found = health.leakage, health.equation
+    leakage = health.leakage
     copied = f"{len(leakage.copied)} of {leakage.tested}"
     yield "leakage", f"{copied} test samples have a copy in training ({leakage.split})"
-    if not found.samples:
-        yield "equation", f"not checked: {found.note}"
-        return
-    kind = "solution" if health.steady else "change between frames"
-    missed = found.unexplained
-    text = "nothing changes" if missed is None else f"the solver misses {missed:.2g} of the {kind}"
-    yield "equation", text + (f" ({found.note})" if found.note else "")

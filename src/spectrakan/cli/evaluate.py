@@ -22,7 +22,7 @@ def evaluate(
     with_profile: Annotated[
         bool, typer.Option("--profile", help="Errors, spectra and conserved quantities against time.")
     ] = False,
-    cost: Annotated[bool, typer.Option("--cost", help="Time, memory, and speed-up over the solver.")] = False,
+    cost: Annotated[bool, typer.Option("--cost", help="Time and memory of a rollout.")] = False,
     stability: Annotated[
         bool, typer.Option("--stability", help="Roll out to five horizons; report blow-ups.")
     ] = False,

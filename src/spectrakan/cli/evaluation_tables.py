@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spectrakan.cli.terminal import number, print_table
+from spectrakan.cli.terminal import print_table
 from spectrakan.metrics.spectral import BANDS
 
 ROWS = 8
@@ -64,25 +64,11 @@ def _print_profile(found: dict[str, Any]) -> None:
 
 
 def _print_cost(found: dict[str, Any]) -> None:
-    own = found.get("rollout", found)
     print(
         f"Rollout of {found['num_samples']} samples over {found['horizon']} frames on {found['device']}, "
-        f"{found['threads']} threads, {found['precision']}: {own['seconds']:.4g} s, "
-        f"{own['seconds_per_frame']:.4g} s a frame, {own['peak_memory_mb']:.4g} MB beside {own['weights_mb']:.4g} MB "
-        "of weights"
-    )
-    if "solver" not in found:
-        print("These samples were not made by the project's solver, so there is no speed-up over it.")
-        return
-    rows = [[_cells(at["resolution"]), at["error"], at["seconds"], at["speed_up"]] for at in found["solver"]]
-    print_table(["solver on", "error", "seconds", "over the model"], rows)
-    print(f"speed-up at equal resolution {number(found['equal_resolution']['speed_up'])}")
-    if (at := found["equal_error"]) is None:
-        print("the model's error is not finite, so there is no solver of equal error")
-        return
-    print(
-        f"speed-up at the model's error of {number(own['error'])}: {at['bound'] or 'about'} "
-        f"{number(at['speed_up'])} (solver on {_cells(at['resolution'])})"
+        f"{found['threads']} threads, {found['precision']}: {found['seconds']:.4g} s, "
+        f"{found['seconds_per_frame']:.4g} s a frame, {found['peak_memory_mb']:.4g} MB beside "
+        f"{found['weights_mb']:.4g} MB of weights"
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +27,11 @@ def generate(
         Path | None,
         typer.Option("--output", "-o", help="File to write: .h5, or .nc for others.", show_default="PROBLEM.h5"),
     ] = None,
+    layout: Annotated[str, typer.Option(help="native, or the_well for other programs (HDF5).")] = "native",
     double: Annotated[bool, typer.Option("--double", help="Store float64 instead of float32.")] = False,
+    cluster: Annotated[
+        str, typer.Option(help="Dask cluster: local:N processes, or tcp://HOST:PORT.", show_default="this process")
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
     """Make samples of a problem with its solver and write them to a file.
@@ -36,8 +42,10 @@ def generate(
     spectrakan generate darcy2d                                     100 samples to darcy2d.h5
     spectrakan generate droplet2d -n 1000 --seed 1 -o train.h5      more, elsewhere
     spectrakan generate cns1d -n 20 --resolution 256 eta=0.1 zeta=0.1
+    spectrakan generate darcy2d --layout the_well -o darcy.hdf5     as The Well lays out its files
     spectrakan generate shallow_water2d family=pdebench             PDEBench's own dams
     spectrakan generate diffusion_reaction1d "nu=[0.1, 1.0]"        nu drawn for each sample
+    spectrakan generate cns1d -n 10000 --cluster local:8            the same file, made by eight processes
 
     A number given as a range [low, high] is drawn uniformly for each sample and stored as a parameter.
     """
@@ -52,13 +60,17 @@ def generate(
     path = Path(f"{problem}.h5") if output is None else output
     check_output(path, force=force)
     params = apply_overrides({}, parameters or [])
-    with progress_bar(f"solving {problem}") as progress:
-        made = generate_lazily(
-            problem, num_samples, resolution, seed, frames=frames, params=params, progress=progress
-        )
+    with ExitStack() as stack:
+        progress = stack.enter_context(progress_bar(f"solving {problem}"))
+        shown = None if cluster else progress
+        made = generate_lazily(problem, num_samples, resolution, seed, frames=frames, params=params, progress=shown)
         kind = np.dtype(np.float64 if double else np.float32)
         arrays = [array for array in (made.values, made.inputs) if array is not None]
         size = kind.itemsize * sum(math.prod(array.shape) for array in arrays)
         require_space(path.parent, size, f"'{path}'")
-        write_dataset(path, made, dtype=kind)
+        if cluster:
+            from spectrakan.cli.cluster import ClusterArray, connected
+
+            made = replace(made, values=ClusterArray(stack.enter_context(connected(cluster)), made.values, progress))
+        write_dataset(path, made, dtype=kind, layout=layout)
     print(f"{path}: {num_samples} samples of {problem}, {path.stat().st_size / 1e6:.1f} MB")

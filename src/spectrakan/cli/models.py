@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 if TYPE_CHECKING:
     from spectrakan.fields import OperatorSignature
     from spectrakan.models import Operator
 
 
-def models() -> None:
+def models(
+    pretrained: Annotated[bool, typer.Option("--pretrained", help="List the trained models of the package.")] = False,
+) -> None:
     """List all models: size, dimensions, other resolutions.
 
     Sizes are those of the presets, which `spectrakan train` uses; `spectrakan bench` times models on this machine.
@@ -17,6 +21,10 @@ def models() -> None:
     from spectrakan.cli.terminal import print_table
     from spectrakan.models.catalog import CAPABILITIES, MODELS
 
+    if pretrained:
+        head, *trained = pretrained_rows()
+        print_table(head, trained)
+        return
     sizes = reference_signatures()
     rows = []
     for name in MODELS:
@@ -26,6 +34,23 @@ def models() -> None:
         rows.append([name, *counts, dims, known.refinement, known.reads])
     print("Parameters at each task's size:")
     print_table(["model", *sizes, "dimensions", "on other grids", "reads"], rows)
+
+
+def pretrained_rows() -> list[list[str]]:
+    """One row for each trained model of the package: `sk.from_pretrained(name)`."""
+    from spectrakan.models.pretrained import PRETRAINED, shipped
+    from spectrakan.storage import read_json
+
+    rows = [["name", "task", "parameters", "megabytes", "error on fresh samples", "card"]]
+    for name in shipped():
+        facts, weights = read_json(PRETRAINED / f"{name}.json"), PRETRAINED / name / "weights.safetensors"
+        cells = min(facts["scores"], key=int)
+        scores = facts["scores"][cells]
+        error = next(f"{key} {value:.2%}" for key, value in scores.items() if isinstance(value, float))
+        size = f"{weights.stat().st_size / 1e6:.2f}"
+        told = f"{error.replace('_', ' ')} ({scores['states']} states, {cells} cells)"
+        rows.append([name, facts["task"], f"{facts['parameters']:,}", size, told, str(PRETRAINED / f"{name}.md")])
+    return rows
 
 
 def reference_signatures() -> dict[str, tuple[OperatorSignature, tuple[int, ...]]]:

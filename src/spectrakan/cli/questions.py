@@ -27,7 +27,6 @@ from spectrakan.evaluation import (
     profile,
     resolution_scores,
     rollout_cost,
-    speed_up,
     stability,
 )
 from spectrakan.evaluation import evaluate as evaluate_model
@@ -118,12 +117,8 @@ def _rollouts(function: Callable[..., dict[str, Any]], subject: Subject, horizon
 
 
 def _cost(subject: Subject, horizon: int | None) -> dict[str, Any]:
-    """Against the solver where the samples are its own, else of the model alone."""
     few = subject.samples[:8]
-    if not subject.trajectories.origin:
-        return rollout_cost(subject.model, subject.trajectories, subject.ahead(horizon), samples=few)
-    with progress_bar("timing") as progress:
-        return speed_up(subject.model, subject.trajectories, subject.ahead(horizon), samples=few, progress=progress)
+    return rollout_cost(subject.model, subject.trajectories, subject.ahead(horizon), samples=few)
 
 
 def _bands(subject: Subject, horizon: int | None) -> dict[str, Any]:
@@ -161,6 +156,7 @@ def _written(subject: Subject, found: dict[str, Any], asked: Asked, runtime: Run
     path = subject.folder.path / "evaluations" / f"{name}.json"
     record = {
         **found,
+        "task": subject.config.task,  # a file need not name its problem
         "parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
         "config": as_mapping(subject.config),
         "provenance": provenance(

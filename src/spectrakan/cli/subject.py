@@ -95,8 +95,6 @@ def run_data(config: RunSettings, path: Path, mapping: Path | None = None) -> Tr
     known = find_problem(config.task)
     try:
         return find(known, kept)
-    except ConfigError:
-        return find(None, replace(kept, mapping=None))
     except DataFormatError:
         if own.mapping is not None:
             with suppress(DataFormatError):

@@ -36,9 +36,7 @@ def train(
     mapping: Annotated[
         Path | None, typer.Option(help="YAML file that says what the arrays of a foreign file mean.")
     ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="smoke, short, long, paper or pdebench.", show_default="short")
-    ] = None,
+    budget: Annotated[str | None, typer.Option(help="smoke, short, long or paper.", show_default="short")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.", show_default="the budget's")] = None,
     init_from: Annotated[
         Path | None, typer.Option(help="Run or model whose weights training starts from (fine-tuning).")
@@ -71,7 +69,7 @@ def train(
     spectrakan train --data mine.h5                                 on data of your own
     spectrakan train --data era5.nc data.split.by=time data.split.gap=10
     spectrakan train droplet2d --model ffno --budget long           another model, ten times the epochs
-    spectrakan train cns1d --data 1D_CFD_Rand_Eta0.01.hdf5 --budget pdebench
+    spectrakan train cns1d --data 1D_CFD_Rand_Eta0.01.hdf5 --budget paper
     spectrakan train runs/darcy2d-spectrakan-0/config.yaml          a run again
     spectrakan train --resume runs/darcy2d-spectrakan-0             a run that was cut short
     spectrakan train --resume runs/darcy2d-spectrakan-0 --epochs 50 a finished run, longer

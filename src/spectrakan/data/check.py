@@ -1,4 +1,4 @@
-"""Health of a set: layout, ranges, non-finite numbers, copies, leakage across a split, error of the equation."""
+"""Health of a set: layout, ranges, non-finite numbers, copies, leakage across a split."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.equation_check import EquationCheck, check_equation
 from spectrakan.data.formats.plain import FEWEST_CELLS
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_frames
 from spectrakan.data.survey import FieldRange, Progress, duplicate_groups, survey
@@ -42,8 +41,6 @@ class Health:
     """Groups of two or more equal trajectories."""
     distinct: int
     leakage: Leakage
-    steady: bool
-    equation: EquationCheck
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -62,7 +59,6 @@ def check_dataset(trajectories: Trajectories, split: Split | None = None, progre
     groups = duplicate_groups(trajectories)
     leakage = find_leakage(groups, split)
     bad = sum(entry.bad_count for entry in ranges)
-    equation = check_equation(trajectories)
     problems = [f"{bad} numbers are NaN or infinite, the first is {bad_places[0]}"] if bad else []
     problems += _sizes(trajectories, len(groups) if split is None else None)
     if split is not None and leakage.copied:
@@ -79,10 +75,8 @@ def check_dataset(trajectories: Trajectories, split: Split | None = None, progre
         copies=tuple(group for group in groups if len(group) > 1),
         distinct=len(groups),
         leakage=leakage,
-        steady=trajectories.steady,
-        equation=equation,
         problems=tuple(problems),
-        warnings=_warnings(trajectories, ranges, leakage, equation),
+        warnings=_warnings(trajectories, ranges, leakage),
     )
 
 
@@ -137,9 +131,7 @@ def _splits_in_time(trajectories: Trajectories) -> bool:
     return True
 
 
-def _warnings(
-    trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage, equation: EquationCheck
-) -> tuple[str, ...]:
+def _warnings(trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage) -> tuple[str, ...]:
     warnings = []
     if len(trajectories) < FEWEST_SAMPLES and _splits_in_time(trajectories):
         warnings.append(f"{len(trajectories)} trajectories: only a split in time (data.split.by=time) is possible")
@@ -152,10 +144,5 @@ def _warnings(
         warnings.append(
             f"with the customary split ({leakage.split}) {len(leakage.copied)} of {leakage.tested} test "
             "samples are copies of training samples; spectrakan's own split keeps copies together"
-        )
-    if equation.unexplained is not None and equation.unexplained > 0.25:
-        warnings.append(
-            f"the data do not follow their equation: the solver misses {equation.unexplained:.0%} of "
-            f"the {'solution' if trajectories.steady else 'change between frames'}"
         )
     return tuple(warnings)

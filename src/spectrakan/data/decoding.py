@@ -7,6 +7,7 @@ that a file declares with the size that it has, so that a small file cannot fill
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,11 @@ from pathlib import Path
 
 from spectrakan.errors import DataFormatError, SpectraKANError
 
-MAX_INFLATION = 1100
-"""Largest accepted ratio of decoded to stored bytes; deflate reaches 1032 on constant data."""
+MAX_INFLATION = int(os.environ.get("SPECTRAKAN_MAX_INFLATION", "100"))
+"""Largest accepted ratio of decoded to stored bytes; set the environment variable for sound files beyond it."""
 
-MAX_BYTES = 2**36
-"""Largest number of bytes that are decoded in one piece (64 GiB)."""
+MAX_INFLATED = int(os.environ.get("SPECTRAKAN_MAX_INFLATED", str(2**30)))
+"""Most bytes that compressed data may take after decoding in one piece (1 GiB); likewise."""
 
 FREE_BYTES = 2**27
 """Up to this size (128 MiB) any ratio is accepted: constant fields compress without limit."""
@@ -68,22 +69,22 @@ def require_regular(path: Path) -> int:
     return status.st_size
 
 
-def largest_size(stored: int) -> int:
-    """Most bytes that a decoder may make of so many stored ones."""
-    return min(MAX_BYTES, max(FREE_BYTES, MAX_INFLATION * stored))
-
-
 def require_size(path: Path, key: str, decoded: int, stored: int, *, piece: int | None = None) -> None:
     """Refuse a declared size in bytes that does not fit the bytes that it is stored in.
 
     `decoded` is the size of an array, or of all arrays of a file, after decoding; `piece` is what is decoded at
-    a time, by default all of it.
+    a time, by default all of it. Data that are not compressed take what they are stored in, and are not limited.
     """
     piece = decoded if piece is None else piece
-    if max(decoded, piece) > max(FREE_BYTES, MAX_INFLATION * stored):
-        found = f"{max(decoded, piece)} bytes"
-        remedy = "if the file is sound, raise spectrakan.data.decoding.MAX_INFLATION"
-        raise mismatch(path, key, f"at most {MAX_INFLATION} times the {stored} stored bytes", found, remedy)
-    if piece > MAX_BYTES:
-        remedy = "if the machine can hold it, raise spectrakan.data.decoding.MAX_BYTES"
-        raise mismatch(path, key, f"at most {MAX_BYTES} bytes to decode at a time", f"{piece} bytes", remedy)
+    for limit, size, name in (
+        (MAX_INFLATION * stored, max(decoded, piece), "SPECTRAKAN_MAX_INFLATION"),
+        (max(MAX_INFLATED, 2 * stored), piece, "SPECTRAKAN_MAX_INFLATED"),
+    ):
+        if size > max(FREE_BYTES, limit):
+            remedy = f"if the file is sound, set the environment variable {name} to a larger number"
+            raise mismatch(path, key, f"at most {limit} bytes of {stored} stored bytes", f"{size} bytes", remedy)
+
+
+def largest_size(stored: int) -> int:
+    """Most bytes that `require_size` accepts of `stored` bytes decoded in one piece."""
+    return max(FREE_BYTES, min(MAX_INFLATION * stored, max(MAX_INFLATED, 2 * stored)))

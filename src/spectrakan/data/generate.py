@@ -62,14 +62,14 @@ def in_memory(
         kept = keep(_read(lazy.select(slice(begin, begin + step))))
         pieces.append(_read(kept, dtype))
     first = pieces[0]
-    changed = (first.times.shape, first.fields, first.grid.shape) != (lazy.times.shape, lazy.fields, lazy.grid.shape)
+    unchanged, whole = ((each.times.shape, each.fields, each.grid.shape, each.param_names) for each in (first, lazy))
     return replace(
         first,
         values=np.concatenate([piece.values for piece in pieces]),
         inputs=None if lazy.inputs is None else np.concatenate([np.asarray(piece.inputs) for piece in pieces]),
-        params=lazy.params,
-        # Samples that lost frames, fields or cells cannot be solved anew from their origin.
-        origin={} if changed else lazy.origin,
+        params=lazy.params if first.param_names else None,
+        # Samples that lost frames, fields, cells or parameters cannot be solved anew from their origin.
+        origin=lazy.origin if unchanged == whole else {},
     )
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from spectrakan.data.axes import stride_grid
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import decoding, require_regular
-from spectrakan.data.formats import climate, dimensions, native, pdebench, plain
+from spectrakan.data.decoding import decoding, require_regular, require_size
+from spectrakan.data.formats import climate, dimensions, native, pdebench, plain, the_well
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.hdf5 import is_hdf5, open_hdf5
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
@@ -23,12 +23,14 @@ from spectrakan.data.formats.npz import MAGIC, open_npz
 from spectrakan.data.formats.torch_file import open_torch
 from spectrakan.data.formats.zarr import is_zarr, open_zarr
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
+from spectrakan.data.remote import is_remote
 from spectrakan.data.source import released
 from spectrakan.errors import DataFormatError, ShapeError
 from spectrakan.fields import Array, Trajectories
 
 LAYOUTS: tuple[tuple[Callable[[Container], bool], Callable[[Container], Trajectories]], ...] = (
     (native.recognises, native.read),
+    (the_well.recognises, the_well.read),
     (pdebench.recognises, pdebench.read),
     (climate.recognises, climate.read),
     (plain.recognises, plain.read),
@@ -42,11 +44,13 @@ def load_dataset(
     *,
     mapping: DataMapping | Mapping[str, Any] | Path | str | None = None,
     allow_virtual: bool = False,
+    most_bytes: float = HELD_BYTES,
 ) -> Trajectories:
     """Read a data set of any known format: HDF5, npz, netCDF, Zarr, .pt or .mat, known by content, not by name.
 
     A `mapping` (settings, a dictionary, or a YAML file) says what the arrays of a foreign file mean and overrules
-    its layout. Fields of more than `HELD_BYTES` stay in the file as a `LazyArray`; smaller ones are read.
+    its layout. An address (`hf://`, `https://`, ...) of an HDF5 file is read through fsspec, as far as it is used.
+    Fields of more than `most_bytes` stay in the file as a `LazyArray`; smaller ones are read.
     A file that is damaged or unsafe, or that no layout fits, raises `DataFormatError`. HDF5 files that refer to
     other files are refused; `allow_virtual` accepts virtual datasets whose sources lie in the same folder.
 
@@ -56,7 +60,7 @@ def load_dataset(
     >>> load_dataset(path).every(5).values.shape
     (4, 3, 32, 1)
     """
-    path = Path(path).absolute()
+    path = Path(path) if is_remote(path) else Path(path).absolute()
     chosen = mapped.as_mapping(mapping)
     with released(path), decoding(path):
         try:
@@ -64,11 +68,13 @@ def load_dataset(
             found = _layout(container)(container) if chosen is None else mapped.read(container, chosen)
         except ShapeError as problem:
             raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
-        return held(found, HELD_BYTES)
+        return held(found, most_bytes)
 
 
 def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
     """The arrays of a file, by the kind that its first bytes show."""
+    if is_remote(path):
+        return open_hdf5(path)
     try:
         if is_zarr(path):
             return open_zarr(path)
@@ -84,6 +90,9 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
         if head.startswith(HEADER_73):
             return open_mat73(path, allow_virtual=allow_virtual)
         return _open_hierarchical(path, allow_virtual=allow_virtual)
+    # Other kinds are read whole: a sparse file must not declare what is not on the disk.
+    status = path.stat()
+    require_size(path, "", status.st_size, min(status.st_size, 512 * status.st_blocks))
     if head.startswith(CLASSIC):
         return open_netcdf(path, classic=True)
     if head.startswith(HEADER_5):
@@ -140,7 +149,8 @@ def held(found: Trajectories, most_bytes: float) -> Trajectories:
 
     def read(array: Array) -> Array:
         fits = isinstance(array, LazyArray) and array.nbytes <= most_bytes
-        return np.asarray(array) if fits else array
+        # A part of an array in memory is copied, so that the whole can go.
+        return np.asarray(array) if fits else np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
 
     inputs = None if found.inputs is None else read(found.inputs)
     return replace(found, values=read(found.values), inputs=inputs)

@@ -13,14 +13,15 @@ from pydantic import Field
 
 from spectrakan.config import Count, settings
 from spectrakan.data.generate import generate_lazily, in_memory
+from spectrakan.data.lazy import HELD_BYTES
 from spectrakan.data.load import every_cell, held, load_dataset
-from spectrakan.data.problems import Problem, problem_named
+from spectrakan.data.problems import Problem, find_problem, problem_named
 from spectrakan.data.regenerate import coarsen
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_trajectories
 from spectrakan.data.survey import Progress, require_finite
 from spectrakan.data.windows import Starts, Windows, WindowSettings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Boundary, OperatorSignature, Trajectories
+from spectrakan.fields import Boundary, OperatorSignature, SpaceGroup, Trajectories
 
 GENERATED_SAMPLES = 100
 """Samples that are made where neither a file nor a number is given."""
@@ -56,6 +57,8 @@ class DataSettings:
     """Fields that are kept; empty: all."""
     params: dict[str, Any] = field(default_factory=dict)
     """Parameters of the equation for generated samples; a pair [low, high] is drawn for each sample."""
+    use_params: bool = True
+    """Whether the operator receives the parameters that differ from sample to sample."""
     boundary: tuple[Boundary, ...] = ()
     """What happens at the ends of each axis, where a file does not say; one word for each axis."""
     history: Count | None = None
@@ -99,9 +102,7 @@ class Prepared:
     dtype: torch.dtype = torch.float32
 
     def part(self, name: str) -> Part:
-        """The part of that name; PDEBench's split chooses weights by its test part."""
-        if name == "validation" and self.split.validation_is_test:
-            name = "test"
+        """The part of that name."""
         return self.parts[name]
 
     def windows(self, part: str, horizon: int = 1, starts: Starts = "all") -> Windows:
@@ -132,17 +133,25 @@ def prepare(
     data: Trajectories | None = None,
     test_data: Trajectories | None = None,
     dtype: torch.dtype = torch.float32,
+    space: SpaceGroup | None = None,
 ) -> Prepared:
     """Obtain, check and split the samples of a problem; nothing is written.
 
-    `data` and `test_data` in memory take the place of what `config` names.
+    `data` and `test_data` in memory take the place of what `config` names. With `space` this process has its part of
+    each field, and reads no more of a file.
     """
     config = DataSettings() if config is None else config
+    unread = config if space is None else replace(config, memory_gigabytes=0.0)
+
+    def own(found: Trajectories) -> Trajectories:
+        return found if space is None else held(found.cut(space), 1e9 * config.memory_gigabytes)
+
     entry = problem_named(problem) if isinstance(problem, str) else problem
     storage = np.float64 if dtype == torch.float64 else np.float32
-    found = obtain(entry, config, progress, storage) if data is None else trimmed(data, config)
+    found = own(obtain(entry, unread, progress, storage) if data is None else trimmed(data, config))
     require_finite(found, config.path or entry.name)
-    tests = test_data if test_data is not None else obtain_test(entry, config, storage)
+    tests = test_data if test_data is not None else obtain_test(entry, unread, storage)
+    tests = None if tests is None else own(tests)
     shares = config.split or (entry.split if tests is None else NO_TEST)
     split = split_trajectories(found, shares, config.seed)
     if tests is not None:
@@ -184,9 +193,10 @@ def find(problem: Problem | None, config: DataSettings) -> Trajectories:
     if config.path is None:
         name = "this problem" if problem is None else f"'{problem.name}'"
         raise ConfigError(f"{name} has no solver and no data of its own; give data.path (--data FILE)")
-    found = load_dataset(config.path, mapping=config.mapping)
-    known = problem is not None and problem.equation is not None
-    if problem is not None and known and found.name not in {"", problem.name} and not config.mapping:
+    limit = min(HELD_BYTES, 1e9 * config.memory_gigabytes)
+    found = load_dataset(config.path, mapping=config.mapping, most_bytes=limit)
+    other = problem is not None and found.name != problem.name and find_problem(found.name) is not None
+    if problem is not None and other and not config.mapping:
         raise ConfigError(f"'{config.path}' holds {found.name}, not {problem.name}; name that problem instead")
     if config.resolution is not None:
         strides = {size / config.resolution for size in found.grid.shape}
@@ -216,7 +226,7 @@ def trimmed(data: Trajectories, config: DataSettings) -> Trajectories:
         data = data.only_fields(config.fields)
     if config.resolution is not None and set(data.grid.shape) != {config.resolution}:
         data = coarsen(data, config.resolution)
-    return data
+    return data if config.use_params else replace(data, params=None, param_names=())
 
 
 def require_same_kind(data: Trajectories, test: Trajectories) -> None:

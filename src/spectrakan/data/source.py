@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spectrakan.data.decoding import decoding
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import Source
 
@@ -43,6 +44,25 @@ class GroupedSource:
     def __getitem__(self, block: Block) -> npt.NDArray[Any]:
         """A block that is not empty, of which only the named members are opened."""
         return np.stack([member[block[1:]] for member in self.members[block[0]]])
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """The array `key` of what `opener` opens; `reverse` reverses its axes (MATLAB stores the first axis fastest)."""
+
+    path: Path
+    key: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stamp: Stamp
+    opener: Callable[[Path], Any]
+    reverse: bool = False
+
+    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
+        """A block; only the parts of the file that it touches are read."""
+        with decoding(self.path, self.key, kind="numbers"):
+            stored = opened(self.path, self.stamp, self.opener)[self.key]
+            return np.asarray(stored[block[::-1]]).T if self.reverse else np.asarray(stored[block])
 
 
 @dataclass(frozen=True)
@@ -83,7 +103,7 @@ def size_in_bytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
 MOST_OPEN = 16
 """Files kept open at a time; the one used longest ago is closed first."""
 
-_open: OrderedDict[tuple[int, str, Stamp], tuple[str, Any]] = OrderedDict()
+_open: OrderedDict[tuple[int, str, Stamp], tuple[Callable[[Path], Any], Any]] = OrderedDict()
 
 
 def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
@@ -92,16 +112,15 @@ def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
     The process id is part of the key: a handle inherited by `fork` shares its library's state with the parent
     and must not be used. A file that is no longer the one of the stamp is refused.
     """
-    kind = f"{opener.__module__}.{opener.__qualname__}"
     key = (os.getpid(), str(path), stamp)
-    if key in _open and _open[key][0] == kind:
+    if key in _open and _open[key][0] is opener:
         _open.move_to_end(key)
         return _open[key][1]
     stamp.check(path)
     if key in _open:
         _close(_open.pop(key)[1])
     handle = opener(path)
-    _open[key] = (kind, handle)
+    _open[key] = (opener, handle)
     while len(_open) > MOST_OPEN:
         (owner, _, _), (_, oldest) = _open.popitem(last=False)
         if owner == os.getpid():

@@ -5,8 +5,6 @@ by="trajectory"     whole trajectories go to one part at random, and so do all e
 by="sample_order"   samples are successive instants (days of weather): parts follow each other, with a gap
 by="time"           every trajectory is cut in time, first the training part, then the others, with a gap of frames:
                     for one long simulation or a reanalysis
-by="pdebench_..."   PDEBench's split: the first or the last tenth of the stored samples is the test and also chooses
-                    the weights, the rest trains, and copies may stand on both sides; to repeat its numbers only
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from spectrakan.fields import Trajectories
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Index = Annotated[int, Field(ge=0)]
 
-SplitKind = Literal["trajectory", "sample_order", "time", "pdebench_first", "pdebench_last"]
+SplitKind = Literal["trajectory", "sample_order", "time"]
 PARTS = ("train", "validation", "calibration", "test")
 """The parts in the order in which time runs through them."""
 
@@ -44,7 +42,7 @@ class SplitSettings:
     calibration: Fraction = 0.0
     """Share for the width of prediction bands."""
     by: SplitKind = "trajectory"
-    """What is dealt out: whole trajectories, samples in their order, frames in time, or as PDEBench does it."""
+    """What is dealt out: whole trajectories, samples in their order, or frames in time."""
     gap: Index = 0
     """Samples (by="sample_order") or frames (by="time") left out between two parts."""
 
@@ -83,14 +81,10 @@ class Split:
     """Samples for the final score."""
     unused: tuple[Index, ...] = ()
     """Samples in a gap, or copies of a sample of a later part in a time-ordered set."""
-    validation_is_test: bool = False
-    """Whether the test samples also choose the weights, as in PDEBench; `validation` is then empty."""
     frames: dict[str, tuple[Index, Index]] = field(default_factory=dict)
     """Frames `[start, stop)` of each part of a split in time; empty otherwise. Parts then share their samples."""
 
     def __post_init__(self) -> None:
-        if self.validation_is_test and self.validation:
-            raise ConfigError("a split whose test samples choose the weights has no validation samples of its own")
         members = [index for part in (*PARTS, "unused") for index in getattr(self, part)]
         if not self.frames and len(set(members)) != len(members):
             raise ConfigError("a sample stands in two parts of the split; each index may be given once")
@@ -99,7 +93,7 @@ class Split:
         """The indices of the part of that name."""
         if name not in (*PARTS, "unused"):
             raise ConfigError(f"unknown part '{name}'; known: {', '.join((*PARTS, 'unused'))}")
-        indices: tuple[int, ...] = getattr(self, "test" if self.validation_is_test and name == "validation" else name)
+        indices: tuple[int, ...] = getattr(self, name)
         return indices
 
     def to_json(self) -> dict[str, Any]:
@@ -118,8 +112,6 @@ def split_trajectories(trajectories: Trajectories, config: SplitSettings | None 
     Shares are met as closely as whole groups of copies allow; a part with a positive share is never empty.
     """
     config = SplitSettings() if config is None else config
-    if config.by in ("pdebench_first", "pdebench_last"):
-        return _as_pdebench(trajectories.num_samples, first=config.by == "pdebench_first")
     if config.by == "time":
         if trajectories.steady:
             raise ConfigError("split.by=time cuts trajectories in time; these samples are steady")
@@ -203,17 +195,6 @@ def _in_time_order(groups: Sequence[Sequence[int]], config: SplitSettings) -> Sp
     train, validation, calibration, test = parts.values()
     unused = tuple(index for index in range(total) if index not in used)
     return Split(train=train, validation=validation, calibration=calibration, test=test, unused=unused)
-
-
-def _as_pdebench(total: int, *, first: bool) -> Split:
-    """A tenth of the stored samples, from one end, for test and choice of weights; the rest for training."""
-    tenth = total // 10
-    if tenth < 1:
-        raise ConfigError(f"PDEBench's split takes a tenth of the samples for the test: give 10 or more, got {total}")
-    cut = tenth if first else total - tenth
-    before, after = tuple(range(cut)), tuple(range(cut, total))
-    test, train = (before, after) if first else (after, before)
-    return Split(train=train, test=test, validation_is_test=True)
 
 
 def _targets(total: int, fractions: Sequence[float]) -> list[int]:

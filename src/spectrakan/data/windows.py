@@ -20,7 +20,8 @@ from torch import Tensor
 
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.fields import Array, OperatorSignature, Trajectories, Window
+from spectrakan.fields import Array, GridPart, OperatorSignature, Trajectories, Window
+from spectrakan.fields.grid_part import whole_of
 
 Starts = Literal["all", "first"]
 
@@ -135,8 +136,10 @@ class Windows:
         config = self.config
         if config.observed_fraction == 1.0:
             return None
-        space = self.trajectories.grid.shape
-        return observed_cells(samples.tolist(), space, config.observed_fraction, config.observed_seed)
+        grid = self.trajectories.grid
+        chosen = samples.tolist(), whole_of(grid).shape, config.observed_fraction, config.observed_seed
+        mask = observed_cells(*chosen)
+        return grid.cut(mask, 2) if isinstance(grid, GridPart) else mask
 
 
 def signature(trajectories: Trajectories, history: int, *, dt_input: bool = False) -> OperatorSignature:

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from spectrakan.data.decoding import missing_package
-from spectrakan.data.formats import native
+from spectrakan.data.formats import native, the_well
 from spectrakan.errors import ConfigError, ShapeError, nearest
 from spectrakan.fields import Array, Trajectories, blocks
 
@@ -24,8 +24,10 @@ CHUNK_WASTE = 0.05
 """Largest share of frames that chunks may reserve beyond those that exist."""
 
 
-def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = None) -> Path:
+def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = None, layout: str = "native") -> Path:
     """Write a set as native HDF5 (`.h5`, `.hdf5`), or as netCDF (`.nc`) for other programs.
+
+    `layout="the_well"` writes HDF5 as The Well lays it out (`formats/the_well`).
 
     Numbers keep their type unless `dtype` asks for another. The file appears complete or not at all. From HDF5
     `load_dataset` gives the same set back; netCDF holds what `Trajectories.to_xarray` has: fields with units,
@@ -42,8 +44,10 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
         raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}")
     if 0 in trajectories.values.shape:
         raise ShapeError(f"cannot store an empty set of shape {tuple(trajectories.values.shape)}")
+    if layout not in LAYOUTS or (layout != "native" and path.suffix == ".nc"):
+        raise ConfigError(f"cannot write '{path}' in the layout '{layout}'{nearest(layout, LAYOUTS)} (HDF5 alone)")
     with draft(path) as beside:
-        WRITERS[path.suffix](beside, trajectories, dtype)
+        (the_well.write if layout == "the_well" else WRITERS[path.suffix])(beside, trajectories, dtype)
     return path
 
 
@@ -81,6 +85,8 @@ def _write_netcdf(path: Path, trajectories: Trajectories, dtype: Any) -> None:
 
 WRITERS = {".h5": _write_native, ".hdf5": _write_native, ".nc": _write_netcdf}
 """How each ending is written."""
+LAYOUTS = ("native", "the_well")
+"""How arrays are named and grouped in HDF5."""
 
 
 def _stored_type(array: Array, dtype: Any) -> np.dtype[Any]:

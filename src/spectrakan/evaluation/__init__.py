@@ -15,7 +15,6 @@ from spectrakan.evaluation.cost import rollout_cost
 from spectrakan.evaluation.evaluate import check_evaluation, check_output, evaluate
 from spectrakan.evaluation.profile import profile
 from spectrakan.evaluation.resolution import resolution_scores
-from spectrakan.evaluation.speed_up import speed_up
 from spectrakan.evaluation.stability import check_stability, stability
 
 __all__ = [
@@ -36,6 +35,5 @@ __all__ = [
     "residual_scale",
     "resolution_scores",
     "rollout_cost",
-    "speed_up",
     "stability",
 ]

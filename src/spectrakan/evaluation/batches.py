@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,7 +13,8 @@ from spectrakan.data.survey import Progress
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation.operators import Evaluable, as_operator, evaluation_mode, numbers_of, takes_time_step
-from spectrakan.fields import Grid, Trajectories, Window
+from spectrakan.fields import Grid, GridPart, Trajectories, Window
+from spectrakan.fields.grid_part import whole_of
 from spectrakan.metrics import MetricAccumulator
 from spectrakan.models.rollout import rollout
 
@@ -80,7 +81,8 @@ def predicted_batches(
 ) -> Iterator[tuple[Window, Tensor]]:
     """Windows, and rollouts over `horizon` frames from them `(batch, horizon, *space, out)` on the CPU, in order.
 
-    A window is the first one of its sample. The model is in its evaluation mode meanwhile.
+    A window is the first one of its sample. The model is in its evaluation mode meanwhile. Fields that are cut among
+    processes are joined after the rollout, on each of them.
     """
     operator = as_operator(model, trajectories)
     chosen = all_or(samples, trajectories)
@@ -92,6 +94,10 @@ def predicted_batches(
             rows = range(first, min(first + settings.batch_size, len(chosen)))
             window = windows.gather(rows)
             frames = predict_frames(operator, window.inputs, horizon, window.params, window.grid)
+            if isinstance(window.grid, GridPart):
+                frames, targets = (window.grid.join(part, 2) for part in (frames, window.targets))
+                inputs = window.grid.join(window.inputs, 2)
+                window = replace(window, inputs=inputs, targets=targets, grid=window.grid.whole)
             yield window, frames
             if settings.progress is not None:
                 settings.progress(rows.stop, len(chosen))
@@ -143,7 +149,7 @@ def heading(model: Evaluable, trajectories: Trajectories, num_samples: int, hori
     return {
         "task": trajectories.name,
         "model": model.name,
-        "resolution": list(trajectories.grid.shape),
+        "resolution": list(whole_of(trajectories.grid).shape),
         "num_samples": num_samples,
         "horizon": horizon,
     }

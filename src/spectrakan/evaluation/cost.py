@@ -13,14 +13,12 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation.batches import Samples, all_or, first_windows, heading, predict_frames
 from spectrakan.evaluation.evaluate import scored_frames
-from spectrakan.evaluation.operators import Evaluable, as_operator, evaluation_mode, numbers_of
-from spectrakan.fields import Trajectories, Window
+from spectrakan.evaluation.operators import as_operator, evaluation_mode, numbers_of
+from spectrakan.fields import Trajectories
 from spectrakan.models import Operator
-from spectrakan.runs.record import as_json
 
 SAMPLES = 8
 """Samples that are rolled out as one batch where none are named."""
@@ -42,49 +40,31 @@ def rollout_cost(
     """
     if rounds < 1:
         raise ConfigError(f"at least one round is needed, got {rounds}")
-    operator = as_operator(model, trajectories)
-    batch = first_batch(operator, trajectories, all_or(samples, trajectories, SAMPLES), horizon)
+    operator, chosen = as_operator(model, trajectories), all_or(samples, trajectories, SAMPLES)
+    frames = scored_frames(trajectories, operator.signature.history, horizon).horizon
+    batch = first_windows(operator, trajectories, chosen, frames).gather(range(len(chosen)))
+
+    def run() -> Tensor:
+        return predict_frames(operator, batch.inputs, frames, batch.params, batch.grid)
+
+    device, dtype = numbers_of(operator)
     with evaluation_mode(operator):
-        run = rollout_of(operator, batch)
         seconds = float(interleaved({"model": run}, rounds)["model"].median())
-        found = cost_of(operator, run, seconds, batch)
-    result = heading(operator, trajectories, batch.inputs.shape[0], batch.targets.shape[1])
-    return result | {"rounds": rounds, **machine(operator), **as_json(found)}
-
-
-def first_batch(model: Evaluable, trajectories: Trajectories, samples: Sequence[int], horizon: int | None) -> Window:
-    """The first windows of some samples as one batch."""
-    frames = scored_frames(trajectories, model.signature.history, horizon).horizon
-    return first_windows(model, trajectories, samples, frames).gather(range(len(samples)))
-
-
-def rollout_of(model: Evaluable, batch: Window) -> Callable[[], Tensor]:
-    """The rollout of a batch, ready to run; its frames are moved to the CPU, which waits for a GPU."""
-    horizon = batch.targets.shape[1]
-    return lambda: predict_frames(model, batch.inputs, horizon, batch.params, batch.grid)
-
-
-def cost_of(model: Evaluable, run: Callable[[], Tensor], seconds: float, batch: Window) -> dict[str, float]:
-    """Seconds of a rollout and of a frame of it, and megabytes."""
-    weights = sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
-    return {
+        peak = peak_bytes(run, device)
+    weights = sum(tensor.numel() * tensor.element_size() for tensor in operator.state_dict().values())
+    return heading(operator, trajectories, len(chosen), frames) | {
+        "rounds": rounds,
+        "device": device.type,
+        "threads": torch.get_num_threads(),
+        "precision": str(dtype).removeprefix("torch."),
         "seconds": seconds,
-        "seconds_per_frame": seconds / (batch.targets.shape[0] * batch.targets.shape[1]),
-        "peak_memory_mb": peak_bytes(run, numbers_of(model)[0]) / 1e6,
+        "seconds_per_frame": seconds / (len(chosen) * frames),
+        "peak_memory_mb": peak / 1e6,
         "weights_mb": weights / 1e6,
     }
 
 
-def machine(model: nn.Module) -> dict[str, Any]:
-    """Where times were taken: device, threads, and type of the model's numbers."""
-    device, dtype = numbers_of(model)
-    precision = str(dtype).removeprefix("torch.")
-    return {"device": device.type, "threads": torch.get_num_threads(), "precision": precision}
-
-
-def interleaved(
-    cases: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, progress: Progress | None = None
-) -> dict[str, Tensor]:
+def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, Tensor]:
     """Wall-clock seconds of each case in each round, `(rounds,)`; a round runs every case once, in order.
 
     Cases are timed in turns, so that other work on the machine affects them alike, after one run of each to warm
@@ -100,8 +80,6 @@ def interleaved(
         begin = time.perf_counter()
         cases[name]()
         seconds[name].append(time.perf_counter() - begin)
-        if progress is not None:
-            progress(done + 1, (rounds + 1) * len(cases))
     return {name: torch.tensor(values[1:], dtype=torch.float64) for name, values in seconds.items()}
 
 

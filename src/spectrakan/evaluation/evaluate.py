@@ -27,6 +27,7 @@ from spectrakan.evaluation.batches import (
 )
 from spectrakan.evaluation.operators import as_operator
 from spectrakan.fields import Trajectories
+from spectrakan.fields.grid_part import joined, whole_of
 from spectrakan.metrics import MetricAccumulator, anomaly_r2
 from spectrakan.storage import require_writable
 
@@ -71,11 +72,11 @@ def evaluate(
     # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
     unit = settings.batch_size if settings.convention == "pdebench" else 1
     mine = settings.share.part(len(chosen), unit)
-    stream = MetricAccumulator(settings.convention, batch_size=settings.batch_size, grid=data.grid)
+    stream = MetricAccumulator(settings.convention, batch_size=settings.batch_size, grid=whole_of(data.grid))
     kept = list(scored.frames)
     for window, frames in predicted_batches(operator, data, chosen[mine.start : mine.stop], scored.horizon, settings):
         stream.update(frames[:, kept], window.targets[:, kept])
-    result = settings.share.join(stream, data.grid).result()
+    result = settings.share.join(stream, whole_of(data.grid)).result()
     first = 0 if data.steady else operator.signature.history
     scores = heading(operator, data, result.num_samples, scored.horizon) | {
         "times": [float(data.times[first + frame]) for frame in scored.frames],
@@ -128,7 +129,9 @@ def add_anomaly_scores(
         raise ConfigError("anomalies need a steady problem with samples to train and to test on")
     mean = sum(np.asarray(trajectories.values[index], dtype=np.float64)[0] for index in train) / len(train)
     pred, truth = all_predicted(model, trajectories, test, 1)
-    explained = anomaly_r2(pred, truth, torch.as_tensor(mean), trajectories.grid.volumes()).tolist()
+    grid = trajectories.grid
+    usual = joined(torch.as_tensor(mean), grid, 0)
+    explained = anomaly_r2(pred, truth, usual, whole_of(grid).volumes()).tolist()
     for spec, value in zip(trajectories.fields, explained, strict=True):
         scores["metrics_per_field"][spec.name]["anomaly_r2"] = value
     scores["metrics"]["anomaly_r2"] = sum(explained) / len(explained)

@@ -1,6 +1,7 @@
 """The nouns of the package: grids, fields, signatures, trajectories and windows."""
 
 from spectrakan.fields.grid import BOUNDARIES, Boundary, Grid
+from spectrakan.fields.grid_part import GridPart, SpaceGroup
 from spectrakan.fields.signature import OperatorSignature, Window
 from spectrakan.fields.trajectories import Array, FieldSpec, Source, Trajectories, blocks
 
@@ -10,8 +11,10 @@ __all__ = [
     "Boundary",
     "FieldSpec",
     "Grid",
+    "GridPart",
     "OperatorSignature",
     "Source",
+    "SpaceGroup",
     "Trajectories",
     "Window",
     "blocks",

@@ -22,7 +22,7 @@ class Grid:
     """A tensor-product grid of cells; values live at the cell centres.
 
     `coordinates[a]` `(n_a,)` cell centres along axis a in physical units, increasing, float64;
-    `edges[a]` `(n_a + 1,)` cell faces, so the domain is [edges[a][0], edges[a][-1]];
+    `edges[a]` `(n_a + 1,)` cell faces, so the domain runs from the first to the last of them;
     `weights[a]` `(n_a,)` share of the domain's volume, summing to one; the share of a cell is the product
     over axes. On a plain box they are the relative cell widths, on a globe the latitude axis has
     differences of the sine; `boundary[a]` what happens at the two ends of the axis.

@@ -12,6 +12,7 @@ import torch
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields.grid import Boundary, Grid
+from spectrakan.fields.grid_part import GridPart, SpaceGroup
 
 
 @runtime_checkable
@@ -46,10 +47,14 @@ BLOCK_BYTES = 2**26
 """Most that is read in one piece while a large array is copied (64 MiB)."""
 
 
+def samples_per_block(array: Array) -> int:
+    """How many samples are at most `BLOCK_BYTES`; at least one."""
+    return max(1, BLOCK_BYTES // max(1, int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize))
+
+
 def blocks(array: Array) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     """The samples of an array in pieces of at most `BLOCK_BYTES` or one sample, each with the number of its first."""
-    size = int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize
-    step = max(1, BLOCK_BYTES // max(1, size))
+    step = samples_per_block(array)
     for first in range(0, array.shape[0], step):
         yield first, np.asarray(array[first : first + step])
 
@@ -237,6 +242,14 @@ class Trajectories:
         """The frames from `start` up to and without `stop`; frames of a file stay unread."""
         frames = (slice(None), slice(start, stop))
         return replace(self, values=_cut(self.values, *frames), times=self.times[start:stop], origin={})
+
+    def cut(self, space: SpaceGroup) -> Trajectories:
+        """The cells of space that one process holds; those of a file stay unread."""
+        grid = GridPart.of(self.grid, space)
+        start, stop = space.ends(self.grid.shape[0])[space.rank : space.rank + 2]
+        cells = (slice(None), slice(None), slice(start, stop))
+        inputs = None if self.inputs is None else _cut(self.inputs, *cells)
+        return replace(self, values=_cut(self.values, *cells), inputs=inputs, grid=grid, origin={})
 
     def every(self, stride: int) -> Trajectories:
         """Every `stride`-th frame, from the first on; frames of a file stay unread."""

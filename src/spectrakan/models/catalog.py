@@ -12,6 +12,7 @@ from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.cvit import CViT, CViTConfig
 from spectrakan.models.deepokan import DeepOKAN, DeepOKANConfig
+from spectrakan.models.deeponet import DeepONet, DeepONetConfig
 from spectrakan.models.ffno import FFNO, FFNOConfig
 from spectrakan.models.fno import FNO, FNOConfig
 from spectrakan.models.lno import LNO, LNOConfig
@@ -34,6 +35,7 @@ MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
     "transolver": (Transolver, TransolverConfig),
     "local_fno": (LocalFNO, LocalFNOConfig),
     "deepokan": (DeepOKAN, DeepOKANConfig),
+    "deeponet": (DeepONet, DeepONetConfig),
     "cvit": (CViT, CViTConfig),
     "persistence": (Persistence, TrivialConfig),
     "climatology": (Climatology, TrivialConfig),
@@ -46,10 +48,11 @@ _PAPER: dict[str, Any] = {
     "basis": "fourier", "coordinates": "all", "extension": "zero", "predict": "direct", "noise_level": 0.0,
 }  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "spectrakan": {"paper": _PAPER},
+    "spectrakan": {"paper": _PAPER, "conditioned": {"conditioning": "film", "pool": "dynamics"}},
     "amfno": {"paper": _PAPER},
 }
-"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter."""
+"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter,
+`conditioned` a trunk that depends on how the state evolves."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ CAPABILITIES: dict[str, Capabilities] = {
     "transolver": Capabilities(2, "cells by coordinates, in learned slices"),
     "local_fno": Capabilities(1, "low modes, and kernels in physical units"),
     "deepokan": Capabilities(2, "fixed sensors"),
+    "deeponet": Capabilities(2, "fixed sensors"),
     "cvit": Capabilities(2, "patches of a fixed lattice"),
     "persistence": Capabilities(2, "the last frame"),
     "climatology": Capabilities(2, "nothing"),

@@ -21,10 +21,9 @@ next layer's centres lie. Shapes: `(..., in)` -> `(..., out)`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -32,11 +31,8 @@ from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import OperatorSignature, Window
-from spectrakan.models.operator import Operator
-from spectrakan.models.stages import Stages
-from spectrakan.nn.axis import Axis
-from spectrakan.nn.embedding import cell_coordinates, read_sensors
+from spectrakan.fields import Window
+from spectrakan.models.deeponet import DeepONet, DeepONetConfig
 from spectrakan.nn.execution import force_fp32
 
 
@@ -97,18 +93,14 @@ class RadialKAN(nn.Module):
                 first.spread(low, high)
 
 
-SENSORS: dict[int, int] = {1: 64, 2: 16, 3: 8}
-"""Sensors along each axis by number of axes; each feeds `num_centres` bumps."""
 UNIT_SCALE_SPAN = (-3.0, 3.0)
 """Range of the branch's inputs before it is fitted."""
 
 
 @settings
-class DeepOKANConfig:
+class DeepOKANConfig(DeepONetConfig):
     """Settings of branch and trunk; the defaults are those of the paper's first example."""
 
-    sensors: Count | Literal["auto"] = "auto"
-    """Sensors along each axis; "auto": 64 in 1D, 16 in 2D, 8 in 3D."""
     width: Count = 50
     """Hidden width of both networks."""
     num_layers: Count = 2
@@ -119,35 +111,17 @@ class DeepOKANConfig:
     """Gaussian bumps of each edge function."""
 
 
-class DeepOKAN(Operator):
+class DeepOKAN(DeepONet):
     """Branch times trunk; see the file's equation."""
 
     name = "deepokan"
     config: DeepOKANConfig
+    auto_sensors: ClassVar[dict[int, int]] = {1: 64, 2: 16, 3: 8}
+    has_bias = False
 
-    def __init__(self, signature: OperatorSignature, config: DeepOKANConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
-        dims, hidden, features = signature.space_dims, [config.width] * config.num_layers, config.num_features
-        self.counts = (SENSORS[dims] if config.sensors == "auto" else config.sensors,) * dims
-        self.periodic = tuple(kind == "periodic" for kind in self.boundary)
-        read = signature.history * signature.in_channels * math.prod(self.counts) + signature.num_params
-        branch = [read, *hidden, self.network_out_channels * features]
-        self.branch = RadialKAN(branch, config.num_centres, span=UNIT_SCALE_SPAN)
-        self.trunk = RadialKAN([dims + sum(self.periodic), *hidden, features], config.num_centres)
-
-    @force_fp32
-    def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """Coefficients of each sample times the basis on this grid, in full precision."""
-        basis = self.trunk(trunk_coordinates(axes, self.periodic, history))
-        coefficients = self.branch(self._sensed(history, params, axes)).unflatten(1, (-1, basis.shape[1]))
-        rows = (coefficients @ basis.T).transpose(1, 2) * basis.shape[1] ** -0.5
-        output: Tensor = rows.unflatten(1, history.shape[2:-1])
-        return output
-
-    def _sensed(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
-        """The history at the sensors, flattened, and the parameters behind it, `(batch, inputs)`."""
-        values = read_sensors(history, axes, self.counts).flatten(1)
-        return values if params is None else torch.cat([values, params], dim=1)
+    def _networks(self, branch: Sequence[int], trunk: Sequence[int]) -> tuple[nn.Module, nn.Module]:
+        count = self.config.num_centres
+        return RadialKAN(branch, count, span=UNIT_SCALE_SPAN), RadialKAN(trunk, count)
 
     def _fit_network(self, windows: Iterable[Window]) -> None:
         """The range of the branch's inputs."""
@@ -155,13 +129,5 @@ class DeepOKAN(Operator):
         for window in windows:
             history, params = self.network_inputs(window.inputs, window.params)
             extremes += self._sensed(history, params, self.axes(history, window.grid)).aminmax()
-        self.branch.fit_span(torch.stack(extremes))
-
-
-def trunk_coordinates(axes: Sequence[Axis], periodic: Sequence[bool], like: Tensor) -> Tensor:
-    """2x - 1, or cosine and sine of 2 pi x where the axis is periodic: all in [-1, 1], `(cells, coordinates)`."""
-    columns: list[Tensor] = []
-    for x, wraps in zip(cell_coordinates(axes, like).unbind(1), periodic, strict=True):
-        angle = 2 * math.pi * x
-        columns += [angle.cos(), angle.sin()] if wraps else [2 * x - 1]
-    return torch.stack(columns, dim=1)
+        if isinstance(self.branch, RadialKAN):
+            self.branch.fit_span(torch.stack(extremes))

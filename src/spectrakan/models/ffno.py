@@ -53,6 +53,7 @@ class FFNO(LiftedOperator):
     """The operator of the file's equations."""
 
     name = "ffno"
+    cuts_space = True
     config: FFNOConfig
 
     def __init__(self, signature: OperatorSignature, config: FFNOConfig, stages: Stages | None = None) -> None:

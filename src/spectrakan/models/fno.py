@@ -76,6 +76,7 @@ class FNO(LiftedOperator):
     """The operator of the file's equations."""
 
     name = "fno"
+    cuts_space = True
     config: FNOConfig
 
     def __init__(self, signature: OperatorSignature, config: FNOConfig, stages: Stages | None = None) -> None:
@@ -100,6 +101,8 @@ class FNO(LiftedOperator):
 
 def pad_far_end(field: Tensor, axes: Sequence[Axis], cells: Sequence[int]) -> tuple[Tensor, tuple[Axis, ...]]:
     """Zeros past the far end of each axis, and the axes of the larger box."""
-    sides = [side for count in reversed(cells) for side in (0, count)]
     wider = tuple(padded_axis(axis, count) if count else axis for axis, count in zip(axes, cells, strict=True))
-    return (F.pad(field, sides) if any(cells) else field), wider
+    # Of an axis that is cut among processes only the last part is padded.
+    more = [larger.cells - axis.cells for larger, axis in zip(wider, axes, strict=True)]
+    sides = [side for count in reversed(more) for side in (0, count)]
+    return (F.pad(field, sides) if any(more) else field), wider

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from torch import Tensor, nn
 
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError, ShapeError, UnfittedWarning
-from spectrakan.fields import Grid, OperatorSignature, Window
+from spectrakan.fields import Grid, GridPart, OperatorSignature, SpaceGroup, Window
+from spectrakan.fields.grid_part import summed
 from spectrakan.models.stages import Stages, fitted_decay, prediction_of
 from spectrakan.nn.axis import Axis, axes_of
 from spectrakan.nn.mean_field import MeanField
@@ -39,6 +41,8 @@ class Operator(nn.Module):
     """
 
     name: str = ""
+    cuts_space: bool = False
+    """Whether fields may be cut among processes (`fields/grid_part`)."""
     residual_scale: Tensor
     frame_weights: Tensor
     fitted: Tensor
@@ -140,6 +144,8 @@ class Operator(nn.Module):
 
     def axes(self, history: Tensor, grid: Grid | None) -> tuple[Axis, ...]:
         """The axes of the field's grid."""
+        if isinstance(grid, GridPart) and not self.cuts_space:
+            raise ConfigError(f"fields of {self.name or type(self).__name__} cannot be cut among processes")
         return axes_of(history.shape[2:-1], grid, [kind == "periodic" for kind in self.boundary])
 
     def target_residual(self, window: Window) -> Tensor:
@@ -177,7 +183,7 @@ class Operator(nn.Module):
         if first is None:
             raise ConfigError("a model is fitted to at least one window of training data, got none")
         if units:
-            self._fit_units(windows)
+            self._fit_units(windows, first.grid.space if isinstance(first.grid, GridPart) else None)
         if self.mean_field is not None:
             axes = self.axes(first.inputs, first.grid)
             self.mean_field.fit((w.targets.flatten(0, 1) for w in windows), axes, self.output_units.normalize)
@@ -230,6 +236,29 @@ class Operator(nn.Module):
         bundle = Bundle(tensors={"weights": self.state_dict()}, documents={"model": describe_model(self)})
         save_bundle(Path(folder), bundle)
 
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        record: Mapping[str, Any] | None = None,
+        commit_message: str = "Add a model of spectrakan",
+        private: bool | None = None,
+        token: str | None = None,
+        branch: str | None = None,
+        create_pr: bool = False,
+    ) -> str:
+        """Put the files of `save_pretrained` and a card into a repository of the Hugging Face Hub (extra `hub`).
+
+        The card's scores are those of `record`, the record of a run (`run.record`). Gives the commit's address.
+        """
+        from spectrakan.models.hub import CARD, model_card, push
+
+        with tempfile.TemporaryDirectory() as beside:
+            self.save_pretrained(folder := Path(beside) / "model")
+            files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        files[CARD] = model_card(self, record).replace("ORGANISATION/NAME", repo_id).encode()
+        return push(repo_id, files, commit_message, private=private, token=token, branch=branch, create_pr=create_pr)
+
     def _residuals(self, window: Window) -> tuple[Tensor, Tensor, Sequence[Axis]]:
         """Residuals of the network along true frames and the true ones, `(step, field, batch, *space)`; the axes."""
         axes, given, true = self.axes(window.inputs, window.grid), [], []
@@ -241,21 +270,24 @@ class Operator(nn.Module):
     def _reference(self, history: Tensor, axes: Sequence[Axis]) -> Tensor:
         return history[:, -1] if self.mean_field is None else self.mean_field(axes)
 
-    def _fit_units(self, windows: Iterable[Window]) -> None:
+    def _fit_units(self, windows: Iterable[Window], space: SpaceGroup | None) -> None:
         if self.signature.evolves:
-            self.input_units.fit(part for w in windows for part in (w.inputs, w.targets))
+            self.input_units.fit((part for w in windows for part in (w.inputs, w.targets)), space)
         else:
-            self.input_units.fit(w.inputs for w in windows)
-            self.output_units.fit(w.targets for w in windows)
+            self.input_units.fit((w.inputs for w in windows), space)
+            self.output_units.fit((w.targets for w in windows), space)
         if self.param_units is not None:
             self.param_units.fit(w.params for w in windows if w.params is not None)
 
     def _fit_residual_scale(self, windows: Iterable[Window]) -> None:
-        squares, count = torch.zeros(self.signature.out_channels, dtype=torch.float64), 0
+        squares, count = (
+            torch.zeros(self.signature.out_channels, dtype=torch.float64),
+            torch.zeros((), dtype=torch.float64),
+        )
         for window in windows:
             residual = to_float64(self.target_residual(window))
-            squares += residual.square().flatten(0, -2).sum(0).to(squares)
-            count += residual[..., 0].numel()
+            squares += summed(residual.square().flatten(0, -2).sum(0).cpu(), window.grid)
+            count += summed(torch.full_like(count, residual[..., 0].numel()), window.grid)
         self.residual_scale.copy_((squares / count).sqrt().clamp_min(1e-8))
 
     def _set_decay(self, decay: float) -> None:

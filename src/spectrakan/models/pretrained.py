@@ -14,6 +14,7 @@ from spectrakan.config import build_settings
 from spectrakan.errors import DataFormatError, SpectraKANError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.catalog import config_class, construct
+from spectrakan.models.hub import HubOptions, fetched, is_repository
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.mean_field import MeanField
@@ -24,12 +25,42 @@ DEPTHS = re.compile("layers|depth|levels")
 UNBUILDABLE = (SpectraKANError, TypeError, AttributeError, ValueError, RuntimeError, OverflowError, KeyError)
 
 
-def from_pretrained(folder: Path | str) -> Operator:
+PRETRAINED = Path(__file__).resolve().parents[1] / "pretrained"
+"""Folders of the models that ship with the package; beside each its card (`.md`) and its scores (`.json`)."""
+
+
+def shipped() -> list[str]:
+    """Names of the models that ship with the package.
+
+    >>> shipped()
+    ['cns1d-small', 'darcy2d-small', 'droplet2d-small']
+    """
+    return sorted(path.parent.name for path in PRETRAINED.glob("*/model.json"))
+
+
+def from_pretrained(
+    folder: Path | str,
+    *,
+    revision: str | None = None,
+    cache_dir: Path | str | None = None,
+    local_files_only: bool = False,
+    force_download: bool = False,
+    token: str | None = None,
+) -> Operator:
     """The operator that `save_pretrained` wrote, bit for bit; of a run's folder, the best one.
 
+    The name of a model that ships with the package (`shipped`) is taken for its folder, unless such a folder is here.
+    `organisation/name` that is no folder here is a repository of the Hugging Face Hub (extra `hub`), with
+    `revision`, `cache_dir`, `local_files_only`, `force_download` and `token` as in huggingface_hub.
     The model is first built without memory and compared with the names and shapes in the file. Anything else than a
     saved model raises `DataFormatError`.
     """
+    if is_repository(folder):
+        options = HubOptions(revision, cache_dir, local_files_only, force_download, token)
+        with fetched(str(folder), options) as here:
+            return from_pretrained(here)
+    if not Path(folder).exists() and str(folder) in shipped():
+        folder = PRETRAINED / folder
     folder = Path(folder)
     folder = folder / "checkpoints" / "best" if (folder / "checkpoints").is_dir() else folder
     bundle = load_bundle(folder)

@@ -85,7 +85,8 @@ class SpectraKANConfig:
     token: TokenKind = "kan"
     """Network that computes the token: `kan` (the paper), `mlp`, `raw` (the pooled numbers) or `none`."""
     pool: Pool = "center"
-    """What the token is computed from (P): the field's `center`, its `mean`, or `center+mean+std`."""
+    """What the token is computed from (P): the field's `center` (the paper), its `mean`, `center+mean+std`, or
+    `dynamics`: mean and spread of the last frame and how the frames before led to it."""
     token_width: Count = 32
     """Numbers in the token (C_kan), and width of its network's hidden layer."""
     spline_order: Annotated[int, Field(ge=1, le=5)] = 3
@@ -111,6 +112,7 @@ class SpectraKAN(Operator):
     """The operator of the paper; see the file's equations."""
 
     name = "spectrakan"
+    cuts_space = True
     config: SpectraKANConfig
 
     def __init__(self, signature: OperatorSignature, config: SpectraKANConfig, stages: Stages | None = None) -> None:
@@ -120,8 +122,7 @@ class SpectraKAN(Operator):
         self.global_token = None
         if config.token != "none":
             self.global_token = GlobalToken(
-                signature.history * signature.in_channels,
-                signature.num_params,
+                signature,
                 kind=config.token,
                 pool=config.pool,
                 width=config.token_width,
@@ -140,7 +141,8 @@ class SpectraKAN(Operator):
             axial = config.coarse_mixing == "axial"
             coarse = [config.coarse_num_modes if axial else 0] * config.coarse_num_layers
             modes = [fine.num_modes] * config.num_layers + coarse
-            self.conditioning = Conditioning(token_width, config.conditioning, config.width, fine.bases, modes)
+            hidden = config.width * (config.mlp_ratio if fine.kind == "residual" else 1)
+            self.conditioning = Conditioning(token_width, config.conditioning, hidden, fine.bases, modes)
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Trunk, token, modulation and readout at unit scale."""
@@ -175,8 +177,8 @@ class SpectraKAN(Operator):
             summaries = []
             for window in windows:
                 history, params = self.network_inputs(window.inputs, window.params)
-                summaries.append(self.global_token.summary(history, params, self.axes(history, window.grid)))
-            self.global_token.fit_grid(torch.cat(summaries))
+                summaries.append(self.global_token.raw_summary(history, params, self.axes(history, window.grid)))
+            self.global_token.fit(torch.cat(summaries))
 
     def token_and_features(
         self, x: Tensor, params: Tensor | None, grid: Grid | None

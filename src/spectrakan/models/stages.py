@@ -17,6 +17,7 @@ from pydantic import Field
 from spectrakan.config import settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature, Window
+from spectrakan.fields.grid_part import summed
 from spectrakan.numerics.float64 import to_float64
 
 Predict = Literal["auto", "increment", "mean_field", "direct"]
@@ -69,6 +70,6 @@ def fitted_decay(windows: Iterable[Window], num_fields: int) -> float:
         frames = to_float64(torch.cat([window.inputs[:, -2:], window.targets[:, :1]], dim=1))
         before, after = frames.diff(dim=1).unbind(1)
         pairs = [before * after, before.square(), after.square()]
-        moments += torch.stack([pair.flatten(0, -2).sum(0) for pair in pairs]).to(moments)
+        moments += summed(torch.stack([pair.flatten(0, -2).sum(0) for pair in pairs]).to(moments), window.grid)
     correlation = moments[0] / (moments[1] * moments[2]).sqrt().clamp_min(1e-300)
     return float(correlation.mean().clamp(LEAST_DECAY, 1.0))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.errors import ShapeError
-from spectrakan.fields import Grid
+from spectrakan.fields import Grid, GridPart, SpaceGroup
 from spectrakan.nn.execution import transformed
 from spectrakan.numerics.fourier import (
     Basis,
@@ -24,7 +24,7 @@ from spectrakan.numerics.fourier import (
     stored_modes,
     transform_matrices,
 )
-from spectrakan.numerics.quadrature import equal_weights
+from spectrakan.numerics.quadrature import equal_weights, weighted_mean
 from spectrakan.numerics.resample import coarse_size, overlap_matrix
 
 P = ParamSpec("P")
@@ -82,7 +82,8 @@ class Axis:
     """Cells along one axis of the unit box, in float64 on the CPU.
 
     `centres`, `widths` `(n,)` in the axis' own coordinate; `edges` `(n + 1,)`;
-    `weights` `(n,)` share of volume (differs from the widths on a globe).
+    `weights` `(n,)` share of volume (differs from the widths on a globe). Of an axis that is cut among processes
+    these are the cells of this one; part p of the `whole` has the cells from `ends[p]` to before `ends[p + 1]`.
     """
 
     centres: Tensor
@@ -90,11 +91,28 @@ class Axis:
     weights: Tensor
     periodic: bool
     uniform: bool
+    whole: Axis | None = None
+    ends: tuple[int, ...] = ()
+    space: SpaceGroup | None = None
+
+    @property
+    def start(self) -> int:
+        """Number of the first cell among those of the whole axis."""
+        return 0 if self.space is None else self.ends[self.space.rank]
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
+        """Number of cells, of this process where the axis is cut."""
         return self.centres.shape[0]
+
+    @property
+    def total(self) -> int:
+        """Number of cells of the whole axis."""
+        return self.cells if self.whole is None else self.whole.cells
+
+    def summed(self, sums: Tensor) -> Tensor:
+        """Sums over the cells of this axis: of all parts where it is cut, else as they are."""
+        return sums if self.space is None else self.space.sum(sums)
 
     @property
     def widths(self) -> Tensor:
@@ -103,7 +121,10 @@ class Axis:
 
     @kept
     def coarse(self, stride: int) -> Axis:
-        """The same axis cut into ceil(n / stride) equal cells."""
+        """The same axis divided into ceil(n / stride) equal cells; parts meet at the face nearest to their own."""
+        if self.whole is not None and self.space is not None:
+            larger = self.whole.coarse(stride)
+            return _cut_axis(larger, tuple(round(end * larger.cells / self.total) for end in self.ends), self.space)
         equal = uniform_axis(coarse_size(self.cells, stride), self.periodic)
         if self.uniform:
             return equal
@@ -139,6 +160,9 @@ def axes_of(space: Sequence[int], grid: Grid | None, periodic: Sequence[bool]) -
         return tuple(uniform_axis(cells, wraps) for cells, wraps in zip(space, periodic, strict=True))
     if grid.shape != tuple(space):
         raise ShapeError(f"the grid has {grid.shape} cells, the field {tuple(space)}")
+    if isinstance(grid, GridPart):
+        first, *others = axes_of(grid.whole.shape, grid.whole, periodic)
+        return _cut_axis(first, grid.space.ends(first.cells), grid.space), *others
     wraps = tuple(kind == "periodic" for kind in grid.boundary) or tuple(periodic)
     return _axes_of_grid(grid, wraps)
 
@@ -155,6 +179,27 @@ def _axes_of_grid(grid: Grid, periodic: tuple[bool, ...]) -> tuple[Axis, ...]:
 
 
 @kept
+def _cut_axis(whole: Axis, ends: tuple[int, ...], space: SpaceGroup) -> Axis:
+    """The part of this process of an axis that is cut at `ends`."""
+    start, stop = ends[space.rank], ends[space.rank + 1]
+    centres, edges, weights = whole.centres[start:stop], whole.edges[start : stop + 1], whole.weights[start:stop]
+    return Axis(centres, edges, weights, whole.periodic, whole.uniform, whole, ends, space)
+
+
+def over_parts(sums: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """Sums over the cells of all axes, of all parts where an axis is cut."""
+    for axis in axes:
+        sums = axis.summed(sums)
+    return sums
+
+
+def mean_over(values: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """Mean over the trailing axes by the cells' volumes, `(..., *space)` -> `(...)`."""
+    weights = [axis.weights.to(values.dtype).to(values.device) for axis in axes]
+    return over_parts(weighted_mean(values, weights), axes)
+
+
+@kept
 def uniform_axis(cells: int, periodic: bool) -> Axis:
     """Equal cells on [0, 1]."""
     edges = torch.arange(cells + 1, dtype=torch.float64) / cells
@@ -165,6 +210,8 @@ def uniform_axis(cells: int, periodic: bool) -> Axis:
 @kept
 def padded_axis(axis: Axis, cells: int) -> Axis:
     """The axis with `cells` more cells past its far end, as wide as its last one, scaled back to [0, 1]."""
+    if axis.whole is not None and axis.space is not None:
+        return _cut_axis(padded_axis(axis.whole, cells), (*axis.ends[:-1], axis.ends[-1] + cells), axis.space)
     if axis.uniform:
         return uniform_axis(axis.cells + cells, axis.periodic)
     steps = torch.arange(1, cells + 1, dtype=torch.float64) * axis.widths[-1]
@@ -178,10 +225,13 @@ def padded_axis(axis: Axis, cells: int) -> Axis:
 @kept
 def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> AxisTransform:
     """The transform of one axis for a layer of `num_modes`."""
-    count = _mode_count(basis, num_modes, axis.cells)
+    count = _mode_count(basis, num_modes, axis.total)
     analysis, synthesis = transform_matrices(basis, count, axis.centres, axis.widths)
     analysis = _resolved(analysis, torch.arange(count).repeat_interleave(analysis.shape[0] // count), basis, axis)
-    parts = [_like(part, like) for part in (analysis, synthesis, axis.weights @ synthesis, axis.weights)]
+    mean = axis.weights @ synthesis
+    if axis.whole is not None:
+        mean = axis_transform(axis.whole, basis, num_modes, axis.centres).mean
+    parts = [_like(part, like) for part in (analysis, synthesis, mean, axis.weights)]
     one_mean = axis.uniform and basis in ("fourier", "cosine")
     return AxisTransform(parts[0], parts[1], parts[2], parts[3], count, one_mean)
 
@@ -189,10 +239,10 @@ def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> Ax
 @kept
 def signed_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """`signed_matrices` of the modes 0 .. m - 1 and -m .. -1, as many of each as the cells resolve."""
-    count = _mode_count(basis, num_modes, axis.cells)
+    count = _mode_count(basis, num_modes, axis.total)
     negative = num_modes
     if not torch.compiler.is_compiling():
-        negative = min(num_modes, resolved_modes(basis, MANY, axis.cells) - 1)
+        negative = min(num_modes, resolved_modes(basis, MANY, axis.total) - 1)
     into, out = signed_matrices(basis, count, negative, axis.centres, axis.widths)
     orders = signed_orders(count, negative).abs().repeat(2)
     return _like(_resolved(into, orders, basis, axis), like), _like(out, like)

@@ -5,7 +5,9 @@
     residual  v -> v + FF(SE(K v))            with a pointwise feed-forward network
     SE(v)_c = a_c v_c,     a = sigmoid(W_2 relu(W_1 s + b_1) + b_2),     s_c the mean over space of v_c
 
-The nonlinearity between layers belongs to the trunk. Shapes: fields `(channel, batch, *space)`.
+The nonlinearity between layers belongs to the trunk. A condition from the token (`nn/conditioning`) multiplies modes
+in K, and scales and shifts what enters a nonlinearity: the hidden channels of FF, or the block's output.
+Shapes: fields `(channel, batch, *space)`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.config import settings
-from spectrakan.nn.axis import Axis, AxisTransform
+from spectrakan.nn.axis import Axis, AxisTransform, mean_over, over_parts
+from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import activate, added_pointwise, pointwise
@@ -100,15 +103,16 @@ class Block(nn.Module):
         self.narrow = nn.Linear(config.mlp_ratio * width, width) if residual else None
 
     @force_fp32
-    def forward(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor] = ()) -> Tensor:
-        """`(channel, batch, *space)` to the same shape; `factors[axis]` multiply the modes of an axial layer."""
+    def forward(self, field: Tensor, axes: Sequence[Axis], condition: Condition = UNCONDITIONED) -> Tensor:
+        """`(channel, batch, *space)` to the same shape, under a condition from the token."""
         if self.axial is not None:
-            combined = self._axial_path(self.axial, field, axes, factors)
+            combined = self._axial_path(self.axial, field, axes, condition.factors)
         else:
-            combined = self._plain_path(field, axes, factors)
+            combined = self._plain_path(field, axes, condition.factors)
         if self.widen is None or self.narrow is None:
-            return combined
-        hidden = activate(self.activation_name, pointwise(self.widen.weight, self.widen.bias, combined))
+            return condition.applied(combined)
+        hidden = condition.applied(pointwise(self.widen.weight, self.widen.bias, combined))
+        hidden = activate(self.activation_name, hidden)
         return added_pointwise(field, self.narrow.weight, self.narrow.bias, hidden)
 
     def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor] = ()) -> Tensor:
@@ -131,9 +135,10 @@ class Block(nn.Module):
             start, rows = None, list(analyse(field, None, None, *analyses))
         else:
             start, *rows = analyse(field, self.pointwise.weight, self.pointwise.bias, *analyses)
+        rows = [axis.summed(row) for axis, row in zip(axes, rows, strict=True)]
         mixed = axial.mix(rows, factors)
         if self.squeeze_excite is not None:
-            scale = self.squeeze_excite(_mean_of_synthesis(mixed, transforms).T).T
+            scale = self.squeeze_excite(_mean_of_synthesis(mixed, transforms, axes).T).T
             mixed = [row * scale.view(*scale.shape, *[1] * (row.ndim - 3)) for row in mixed]
         return synthesise(start, mixed, [transform.synthesis for transform in transforms])
 
@@ -141,19 +146,21 @@ class Block(nn.Module):
         """The same as in the file's head, for every kind of mixing."""
         spectral = self.spectral(field, axes, factors)
         if self.squeeze_excite is not None:
-            mean = weighted_mean(spectral, [axis.weights.to(field) for axis in axes])
-            scale = self.squeeze_excite(mean.T).T
+            scale = self.squeeze_excite(mean_over(spectral, axes).T).T
             spectral = spectral * scale.view(*scale.shape, *[1] * len(axes))
         if self.pointwise is None:
             return spectral
         return spectral + pointwise(self.pointwise.weight, self.pointwise.bias, field)
 
 
-def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform]) -> Tensor:
+def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform], axes: Sequence[Axis]) -> Tensor:
     """Mean over space of the sum of syntheses, from the coefficients: `(channel, batch)`."""
-    parts = []
+    parts: list[Tensor] = []
+    cut: list[Tensor] = []
     for axis, (rows, transform) in enumerate(zip(mixed, transforms, strict=True)):
         along = rows[0] if transform.one_mean else torch.tensordot(transform.mean, rows, dims=([0], [0]))
         others = [other.weights for number, other in enumerate(transforms) if number != axis]
-        parts.append(weighted_mean(along, others))
-    return torch.stack(parts).sum(0)
+        # Coefficients along a cut axis are known to all processes, those along other axes lie on this one's cells.
+        (parts if axes[axis].space is None else cut).append(weighted_mean(along, others))
+    whole = [over_parts(torch.stack(parts).sum(0), axes)] if parts else []
+    return torch.stack([*whole, *cut]).sum(0)

@@ -1,12 +1,12 @@
 """The token conditions the trunk: features and Fourier modes of every layer depend on the state of the system.
 
-    film    v -> (1 + tanh(a) / 2) v + b                 before each layer, a and b one number a channel
+    film    h -> (1 + tanh(a)) h + tanh(b)               before a layer's nonlinearity, a and b one number a channel
     modes   c_k -> exp(tanh(a_k)) e^{i pi tanh(theta_k)} c_k    in each axial layer, for each axis and mode k
 
 a, b and theta are affine maps of the token. They start at zero, so a fresh model ignores the token here. A phase of
-mode k shifts a field by a length of its own, which is transport; amplitudes stay in [1/e, e] and FiLM's scale in
-[1/2, 3/2], because unbounded factors fit better and diverge in rollouts. Bases with real coefficients have no phase,
-and joint layers, whose modes belong to no axis, have no factors.
+mode k shifts a field by a length of its own, which is transport; amplitudes stay in [1/e, e], FiLM's scale in
+[0, 2] and its shift in [-1, 1], because unbounded factors fit better and diverge in rollouts. Bases with real
+coefficients have no phase, and joint layers, whose modes belong to no axis, have no factors.
 Shapes: token `(batch, token)`, fields `(channel, batch, *space)`.
 """
 
@@ -41,8 +41,14 @@ class Condition:
         return torch.addcmul(self.shift.T.view(view), self.scale.T.view(view), field)
 
 
+UNCONDITIONED = Condition()
+
+
 class Conditioning(nn.Module):
-    """The maps of the file's head for a number of layers; `modes[layer]` is 0 for a layer without axial modes."""
+    """The maps of the file's head for a number of layers; `modes[layer]` is 0 for a layer without axial modes.
+
+    `width` is the number of channels before the nonlinearity.
+    """
 
     def __init__(
         self, token_width: int, kind: ConditioningKind, width: int, bases: Sequence[Basis], modes: Sequence[int]
@@ -65,7 +71,7 @@ class Conditioning(nn.Module):
         films: list[tuple[Tensor | None, Tensor | None]] = [(None, None)] * count
         if self.film is not None:
             pairs = self.film(token).unflatten(1, (count, 2, self.width)).unbind(1)
-            films = [(1 + pair[:, 0].tanh() / 2, pair[:, 1]) for pair in pairs]
+            films = [(1 + pair[:, 0].tanh(), pair[:, 1].tanh()) for pair in pairs]
         factors: list[tuple[Tensor, ...]] = [()] * count
         if self.turn is not None:
             numbers = iter(self.turn(token).tanh().split(self._sizes(), dim=1))

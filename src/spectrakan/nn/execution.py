@@ -13,8 +13,8 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def transformed() -> bool:
-    """Whether `torch.func` (vmap, jvp, grad) is at work: layers then take plain forms, which it can transform."""
-    return bool(torch._C._are_functorch_transforms_active())
+    """Whether `torch.func` (vmap, jvp, grad) or `torch.export` is at work: layers then take plain forms."""
+    return torch.compiler.is_exporting() or bool(torch._C._are_functorch_transforms_active())
 
 
 def force_fp32(forward: Call) -> Call:

@@ -22,7 +22,6 @@ from spectrakan.errors import ConfigError
 from spectrakan.nn.axis import Axis, axis_transform, signed_transform
 from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.products import analyse, synthesise
-from spectrakan.nn.spectral import real_form
 from spectrakan.numerics.fourier import Basis, is_complex
 
 
@@ -56,6 +55,7 @@ class FourierLayer(nn.Module):
             (rows,) = analyse(lines, None, None, last.analysis)
         else:
             start, rows = analyse(lines, self.pointwise.weight, self.pointwise.bias, last.analysis)
+        rows = axes[-1].summed(rows)
         pairs = rows.view(last.modes, 2, channels, batch, *others).transpose(0, 1)
         mixed = self._between(pairs, axes[:-1]).transpose(0, 1)
         rows = mixed.reshape(2 * last.modes, channels, -1)
@@ -65,24 +65,28 @@ class FourierLayer(nn.Module):
         """The other axes there and back, with W between: `(2, modes, channel, batch, *others)` to the same."""
         others = zip(axes, self.bases, strict=False)
         transforms = [signed_transform(axis, basis, self.num_modes, value) for axis, basis in others]
-        for into, _ in reversed(transforms):
-            value = _on_pairs(into, value.movedim(-1, 1))
+        for axis, (into, _) in reversed(list(zip(axes, transforms, strict=True))):
+            value = axis.summed(_on_pairs(into, value.movedim(-1, 1)))
         value = self._mix(value)
         for _, out in transforms:
             value = _on_pairs(out, value).movedim(1, -1)
         return value
 
     def _mix(self, value: Tensor) -> Tensor:
-        """W on `(2, *modes, channel, batch)`, one real matrix product a mode."""
+        """W on `(2, *modes, channel, batch)`, one matrix product a mode."""
         modes, batch = value.shape[1:-2], value.shape[-1]
         weight: Tensor = self.weight
         for axis, count in enumerate(modes[:-1]):
             weight = _ends(weight, axis, count)
         if torch.compiler.is_compiling() or modes[-1] != self.num_modes:  # slices have a price in the gradient
             weight = weight.narrow(len(modes) - 1, 0, modes[-1])
-        columns = value.movedim(0, -3).reshape(math.prod(modes), 2 * self.width, batch)
-        product = torch.bmm(real_form(weight.flatten(0, len(modes) - 1)), columns)
-        return product.view(*modes, 2, self.width, batch).movedim(-3, 0)
+        # One row a sample and part against each mode's matrix as it is stored: only the coefficients are rearranged.
+        rows = value.movedim((0, -1), (-3, -2)).reshape(math.prod(modes), 2 * batch, self.width)
+        product = torch.bmm(rows, weight.reshape(rows.shape[0], self.width, -1))
+        # (part of the input, sample, channel, part of the weight): Re = rr - ii, Im = ri + ir.
+        real, imaginary = product.view(*modes, 2, batch, self.width, 2).unbind(-4)
+        mixed = torch.stack([real[..., 0] - imaginary[..., 1], real[..., 1] + imaginary[..., 0]])
+        return mixed.transpose(-1, -2)
 
 
 def _ends(weight: Tensor, axis: int, count: int) -> Tensor:

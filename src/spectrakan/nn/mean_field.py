@@ -32,15 +32,17 @@ class MeanField(nn.Module):
         """The field on these axes."""
         field = self.values
         for dim, axis in enumerate(axes):
-            edges = self.get_buffer(f"edges_{dim}")
-            if not self._same(dim, axis):
-                matrix = transfer_matrix(edges, axis.edges.to(edges), periodic=axis.periodic)
+            edges, whole = self.get_buffer(f"edges_{dim}"), axis.whole or axis
+            if not self._same(dim, whole):
+                matrix = transfer_matrix(edges, whole.edges.to(edges), periodic=axis.periodic)
                 field = along_axis(matrix.to(field), field, dim)
+            if whole is not axis:
+                field = field.narrow(dim, axis.start, axis.cells)
         return field
 
     def _same(self, dim: int, axis: Axis) -> bool:
         """Whether an axis has the stored cells; of equal ones only the number counts, so that programs trace."""
-        if self.values.shape[dim] != axis.cells:
+        if torch.compiler.is_exporting() or self.values.shape[dim] != axis.cells:
             return False
         if self.equal_cells and axis.uniform:
             return True
@@ -63,9 +65,10 @@ class MeanField(nn.Module):
             total, count = sums if total is None else total + sums, count + len(field)
         if total is None:
             return
-        self._allocate(tuple(axis.cells for axis in axes), self.values)
+        self._allocate(tuple(axis.total for axis in axes), self.values)
         for dim, axis in enumerate(axes):
-            self.get_buffer(f"edges_{dim}").copy_(axis.edges)
+            self.get_buffer(f"edges_{dim}").copy_((axis.whole or axis).edges)
+            total = total if axis.space is None else axis.space.join(total, dim)
         self.equal_cells = all(axis.uniform for axis in axes)
         self.values.copy_(units((total / count).to(self.values)))
 

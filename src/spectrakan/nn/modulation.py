@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis
+from spectrakan.nn.axis import Axis, over_parts
 from spectrakan.nn.execution import force_fp32
 
 
@@ -49,7 +49,7 @@ class GlobalModulation(nn.Module):
         axes: Sequence[Axis],
     ) -> Float[Tensor, "batch values"]:
         """The value A of the file's equation."""
-        pooled = attention_pool(features, self.feature_query(token), volume_logits(axes, features))
+        pooled = attention_pool(features, self.feature_query(token), axes)
         return torch.einsum("bhc,hvc->bhv", pooled, self.value).flatten(1)
 
     def feature_query(self, token: Tensor) -> Tensor:
@@ -61,10 +61,7 @@ class GlobalModulation(nn.Module):
     def weights(self, token: Tensor, features: Tensor, axes: Sequence[Axis]) -> Tensor:
         """Attention weights alpha of every cell, `(batch, heads, *space)`; they sum to one over space."""
         scores: Tensor = torch.einsum("bhc,cb...->bh...", self.feature_query(token), features)
-        logits = volume_logits(axes, features)
-        flat = scores.flatten(2) if logits is None else scores.flatten(2) + logits
-        weights: Tensor = flat.softmax(-1)
-        return weights.view(scores.shape)
+        return cell_softmax(scores.flatten(2), axes).view(scores.shape)
 
 
 def volume_logits(axes: Sequence[Axis], like: Tensor) -> Tensor | None:
@@ -77,13 +74,21 @@ def volume_logits(axes: Sequence[Axis], like: Tensor) -> Tensor | None:
     return total.flatten().to(like.dtype).to(like.device)
 
 
+def cell_softmax(scores: Float[Tensor, "batch heads cells"], axes: Sequence[Axis]) -> Tensor:
+    """Weights alpha of all cells, those of other processes included where an axis is cut."""
+    logits = volume_logits(axes, scores)
+    scores = scores if logits is None else scores + logits
+    for axis in axes:
+        if axis.space is not None:
+            powers = (scores - axis.space.largest(scores.amax(-1, keepdim=True))).exp()
+            return powers / axis.summed(powers.sum(-1, keepdim=True))
+    return scores.softmax(-1)
+
+
 def attention_pool(
-    features: Float[Tensor, "channel batch *space"],
-    query: Float[Tensor, "batch heads channel"],
-    logits: Float[Tensor, " cells"] | None,
+    features: Float[Tensor, "channel batch *space"], query: Float[Tensor, "batch heads channel"], axes: Sequence[Axis]
 ) -> Float[Tensor, "batch heads channel"]:
     """sum_y alpha(y) f(y) for every head: features `(channel, batch, *space)`, query `(batch, heads, channel)`."""
     flat = features.flatten(2)
-    scores = torch.bmm(query, flat.transpose(0, 1))
-    weights = (scores if logits is None else scores + logits).softmax(-1)
-    return torch.bmm(weights, flat.permute(1, 2, 0))
+    weights = cell_softmax(torch.bmm(query, flat.transpose(0, 1)), axes)
+    return over_parts(torch.bmm(weights, flat.permute(1, 2, 0)), axes)

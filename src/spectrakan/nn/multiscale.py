@@ -8,8 +8,10 @@ Shapes: in `(channels, batch, *space)`, out `(width, batch, *space)`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, kept
@@ -39,10 +41,7 @@ class Branch(nn.Module):
         for number, block in enumerate(self.blocks):
             if number and self.between:
                 features = activate(self.activation_name, features)
-            if conditions:
-                features = block(conditions[number].applied(features), axes, conditions[number].factors)
-            else:
-                features = block(features, axes)
+            features = block(features, axes, conditions[number]) if conditions else block(features, axes)
         return features
 
 
@@ -68,15 +67,48 @@ class MultiscaleTrunk(nn.Module):
 def downsample(field: Tensor, axes: Sequence[Axis], coarse: Sequence[Axis]) -> Tensor:
     """D_s: means over coarse cells, axis by axis; every axis' overlaps are one matrix, right for every size."""
     for dim, (axis, larger) in enumerate(zip(axes, coarse, strict=True), start=2):
-        field = along_axis(_means(axis, larger, field), field, dim)
+        field = transferred(_means, field, dim, axis, larger)
     return field
 
 
 def upsample(field: Tensor, axes: Sequence[Axis], coarse: Sequence[Axis]) -> Tensor:
     """U_s: straight lines between coarse cell centres, axis by axis."""
     for dim, (axis, larger) in enumerate(zip(axes, coarse, strict=True), start=2):
-        field = along_axis(_lines(axis, larger, field), field, dim)
+        field = transferred(_lines, field, dim, larger, axis)
     return field
+
+
+def transferred(
+    matrix_of: Callable[[Axis, Axis, Tensor], Tensor], field: Tensor, dim: int, old: Axis, new: Axis
+) -> Tensor:
+    """One axis of a field from its old to its new cells by a matrix `(new, old)`.
+
+    Where the axis is cut among processes, new cells that need old ones of another part are summed over all parts;
+    they are the few at the ends of parts, because rows of the matrix have few entries.
+    """
+    if old.space is None:
+        return along_axis(matrix_of(old, new, field), field, dim)
+    mine, shared, numbers, held = _parts_of_matrix(matrix_of, old, new, field)
+    sums = new.summed(along_axis(shared, field, dim))
+    return along_axis(mine, field, dim).index_add(dim, held, sums.index_select(dim, numbers))
+
+
+@kept
+def _parts_of_matrix(
+    matrix_of: Callable[[Axis, Axis, Tensor], Tensor], old: Axis, new: Axis, like: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The block of this process, its part of shared rows, which of these are its own, and where among its cells."""
+    matrix = matrix_of(cast(Axis, old.whole), cast(Axis, new.whole), like)
+    owner, source = (
+        torch.bucketize(torch.arange(axis.total), torch.tensor(axis.ends[1:-1]), right=True) for axis in (new, old)
+    )
+    foreign = (owner[:, None] != source).to(matrix.device)
+    rows = (foreign & (matrix != 0)).any(1).nonzero()[:, 0]
+    columns = slice(old.start, old.start + old.cells)
+    shared = torch.where(foreign, matrix, 0.0)[rows, columns].contiguous()
+    held = (rows >= new.start) & (rows < new.start + new.cells)
+    block = matrix[new.start : new.start + new.cells, columns].contiguous()
+    return block, shared, held.nonzero()[:, 0], rows[held] - new.start
 
 
 @kept
@@ -85,6 +117,6 @@ def _means(axis: Axis, larger: Axis, like: Tensor) -> Tensor:
 
 
 @kept
-def _lines(axis: Axis, larger: Axis, like: Tensor) -> Tensor:
+def _lines(larger: Axis, axis: Axis, like: Tensor) -> Tensor:
     matrix = line_matrix(larger.centres, axis.centres, periodic=axis.periodic)
     return matrix.to(like.dtype).to(like.device)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from spectrakan.errors import DataFormatError, ShapeError
+from spectrakan.fields import SpaceGroup
 from spectrakan.numerics.float64 import to_float64
 
 
@@ -43,8 +44,8 @@ class Normalizer(nn.Module):
         self.mean.copy_(mean)
         self.scale.copy_(scale)
 
-    def fit(self, pieces: Iterable[Tensor]) -> None:
-        """Set the units to mean and standard deviation of all rows of `(..., channels)` pieces.
+    def fit(self, pieces: Iterable[Tensor], space: SpaceGroup | None = None) -> None:
+        """Set the units to mean and standard deviation of all rows of `(..., channels)` pieces, of all parts.
 
         A channel that does not vary beyond the rounding of its type gets scale 1: it becomes zero and comes back
         exactly.
@@ -52,6 +53,8 @@ class Normalizer(nn.Module):
         moments = RunningMoments(self.mean.shape[0])
         for piece in pieces:
             moments.add(piece)
+        if space is not None:
+            moments.merge(space)
         self.set(moments.mean, moments.scale())
 
     def normalize(self, values: Tensor) -> Tensor:
@@ -87,9 +90,22 @@ class RunningMoments:
         if values.is_floating_point():
             self.precision = max(self.precision, torch.finfo(values.dtype).eps)
         rows = rows - self.origin
-        count, mean = len(rows), rows.mean(0)
+        mean = rows.mean(0)
+        self._join(len(rows), mean, (rows - mean).square().sum(0))
+
+    def merge(self, space: SpaceGroup) -> None:
+        """Take in the rows of all processes that hold parts of the same fields."""
+        count = torch.full_like(self.mean, self.count)
+        parts = space.each(torch.stack([count, self.mean, self.squares]))
+        self.count, self.origin = 0, parts[0][1].clone()
+        self.shifted_mean, self.squares = torch.zeros(2, len(self.origin), dtype=torch.float64)
+        for count, mean, squares in parts:
+            self._join(int(count[0]), mean - self.origin, squares)
+
+    def _join(self, count: int, mean: Tensor, squares: Tensor) -> None:
+        """Take in rows by their number, mean and squared departures from it."""
         total, apart = self.count + count, mean - self.shifted_mean
-        self.squares = self.squares + (rows - mean).square().sum(0) + apart.square() * (self.count * count / total)
+        self.squares = self.squares + squares + apart.square() * (self.count * count / total)
         self.shifted_mean = self.shifted_mean + apart * (count / total)
         self.count = total
 

@@ -30,7 +30,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
+from spectrakan.nn.axis import Axis, AxisTransform, axis_transform, over_parts
 from spectrakan.nn.execution import force_fp32
 from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis, frequencies, is_complex, stored_modes
@@ -41,6 +41,9 @@ CLOSED = 0.05
 """Factors below this are set to 0."""
 CONSERVED = 1e-3
 """A mean whose square changes by less than this share of a mode of white noise counts as conserved."""
+
+ROUNDING = 1e-12
+"""Share of a field's squares below which a wavelength counts as empty."""
 
 
 class OutputFilter(nn.Module):
@@ -64,7 +67,7 @@ class OutputFilter(nn.Module):
     ) -> Float[Tensor, "field batch *space"]:
         """The filtered field."""
         transforms = self._transforms(axes, field)
-        waves = _analyse(field, transforms)
+        waves = _analyse(field, transforms, axes)
         far = self.gate[:, -1].view(-1, *[1] * (field.ndim - 1))
         kept = waves * (self.gate[:, self._order_of(waves.shape[2:])].unsqueeze(1) - far)
         for dim, transform in enumerate(transforms, start=2):
@@ -103,7 +106,9 @@ class OutputFilter(nn.Module):
             agreement, power = agreement + shared, power + own
         old = to_float64(self.gate).cpu()
         best = (agreement / power.clamp_min(torch.finfo(torch.float64).tiny)).clamp(0, 1)
-        self.gate.copy_(torch.where((old > 0) & (power > 0), best, old))
+        # What is left over in wavelengths without power is rounding.
+        there = power > ROUNDING * power.sum(1, keepdim=True)
+        self.gate.copy_(torch.where((old > 0) & there, best, old))
 
     @property
     def _has_mean(self) -> bool:
@@ -114,13 +119,13 @@ class OutputFilter(nn.Module):
         """Inner products of fields `(step, field, batch, *space)`, summed over all that share a gate."""
         first, second = (part.transpose(0, 1).flatten(1, 2) for part in (first, second))
         transforms = self._transforms(axes, first)
-        waves = _analyse(first, transforms) * _analyse(second, transforms)
+        waves = _analyse(first, transforms, axes) * _analyse(second, transforms, axes)
         norms = _squared_norms(self.bases, waves.shape[2:])
-        near = first[0, 0].numel() * (norms * waves).sum(1).flatten(1)
+        near = math.prod(axis.total for axis in axes) * (norms * waves).sum(1).flatten(1)
         products = torch.zeros(self.gate.shape, dtype=torch.float64)
         products.index_add_(1, self._order_of(waves.shape[2:]).cpu().flatten(), near)
         # What these modes leave over is far.
-        products[:, -1] += (first * second).flatten(1).sum(1) - near.sum(1)
+        products[:, -1] += over_parts((first * second).flatten(1).sum(1), axes) - near.sum(1)
         return products
 
     def _mode_count(self, axes: Sequence[Axis]) -> Float[Tensor, " gate"]:
@@ -129,7 +134,7 @@ class OutputFilter(nn.Module):
         there = (_squared_norms(self.bases, rows) > 0).to(torch.float64)
         count = torch.zeros(self.gate.shape[1], dtype=torch.float64)
         count.index_add_(0, self._order_of(rows).cpu().flatten(), there.flatten())
-        count[-1] += math.prod(axis.cells for axis in axes) - there.sum()
+        count[-1] += math.prod(axis.total for axis in axes) - there.sum()
         return count
 
     def _transforms(self, axes: Sequence[Axis], like: Tensor) -> list[AxisTransform]:
@@ -142,11 +147,11 @@ class OutputFilter(nn.Module):
         return self.order[tuple(slice(count) for count in rows)]
 
 
-def _analyse(field: Tensor, transforms: Sequence[AxisTransform]) -> Tensor:
+def _analyse(field: Tensor, transforms: Sequence[AxisTransform], axes: Sequence[Axis]) -> Tensor:
     """Coefficients along all axes, `(field, batch, *rows)`."""
     for dim, transform in enumerate(transforms, start=2):
         field = along_axis(transform.analysis, field, dim)
-    return field
+    return over_parts(field, axes)
 
 
 def _length_order(bases: Sequence[Basis], num_modes: int) -> tuple[Int[Tensor, "*rows"], int]:

@@ -81,6 +81,7 @@ class AxialSpectral(nn.Module):
         """`(channel, batch, *space)` to the same shape; `factors[a]` `(batch, modes, parts)` multiply the modes."""
         transforms = self.transforms(axes, field)
         rows = analyse(field, None, None, *[transform.analysis for transform in transforms])
+        rows = tuple(axis.summed(row) for axis, row in zip(axes, rows, strict=True))
         return synthesise(None, self.mix(rows, factors), [transform.synthesis for transform in transforms])
 
     def mix(self, rows: Sequence[Tensor], factors: Sequence[Tensor] = ()) -> list[Tensor]:

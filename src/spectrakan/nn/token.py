@@ -2,8 +2,14 @@
 
     z = P(u) in R^{d_0},     t = Phi(z) in R^{token_width},     Phi a Kolmogorov-Arnold network (G-KAN).
 
-P takes the history of the field at the centre of the domain, its mean, or centre, mean and standard deviation;
-physical parameters are appended. Shapes: history `(batch, history, *space, field)`, params `(batch, params)`.
+P takes the history of the field at the centre of the domain (the paper), its mean, or centre, mean and standard
+deviation; or `dynamics`, mean and standard deviation of the last frame and how the frames before led to it
+(`nn/summary`). Physical parameters are appended. The numbers of `dynamics` are brought to unit scale and limited,
+
+    z -> LIMIT tanh((z - m) / (s LIMIT)),     m and s their mean and spread in the training data,
+
+so that the token, and all that it conditions, stays bounded whatever a rollout runs into.
+Shapes: history `(batch, history, *space, field)`, params `(batch, params)`.
 """
 
 from __future__ import annotations
@@ -16,14 +22,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis, kept
+from spectrakan.errors import ConfigError
+from spectrakan.fields import OperatorSignature
+from spectrakan.nn.axis import Axis, kept, mean_over, over_parts
 from spectrakan.nn.kan import KAN, SplineOptions
-from spectrakan.numerics.quadrature import weighted_mean
+from spectrakan.nn.summary import dynamics, num_coefficients
 
-Pool = Literal["center", "mean", "center+mean+std"]
+Pool = Literal["center", "mean", "center+mean+std", "dynamics"]
 TokenKind = Literal["kan", "mlp", "raw", "none"]
-POOLED: dict[str, int] = {"center": 1, "mean": 1, "center+mean+std": 3}
-"""Numbers that each way of pooling takes from one channel."""
+LIMIT = 4.0
+"""Largest number of `dynamics`, in standard deviations."""
 
 
 class GlobalToken(nn.Module):
@@ -32,10 +40,12 @@ class GlobalToken(nn.Module):
     `kind` is the network on the pooled numbers: a KAN (the paper) with `splines`, an MLP, or none (`raw`).
     """
 
+    center: Tensor
+    scale: Tensor
+
     def __init__(
         self,
-        num_channels: int,
-        num_params: int,
+        signature: OperatorSignature,
         *,
         kind: TokenKind = "kan",
         pool: Pool = "center",
@@ -44,7 +54,10 @@ class GlobalToken(nn.Module):
     ) -> None:
         super().__init__()
         self.pool = pool
-        inputs = POOLED[pool] * num_channels + num_params
+        inputs = summary_size(pool, signature)
+        if pool == "dynamics":
+            self.register_buffer("center", torch.zeros(inputs))
+            self.register_buffer("scale", torch.ones(inputs))
         self.width = inputs if kind == "raw" else width
         self.network: nn.Module
         if kind == "kan":
@@ -67,26 +80,50 @@ class GlobalToken(nn.Module):
 
     def summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The summary z = P(u) with the parameters behind it, `(batch, d_0)`."""
-        parts = {
-            "center": [centre_value],
-            "mean": [space_mean],
-            "center+mean+std": [centre_value, space_mean, space_spread],
-        }[self.pool]
-        pooled = [part(history, axes).flatten(1) for part in parts]
+        raw = self.raw_summary(history, params, axes)
+        if self.pool != "dynamics":
+            return raw
+        limited: Tensor = LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
+        return limited
+
+    def raw_summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
+        """The summary before it is brought to unit scale."""
+        if self.pool == "dynamics":
+            last = history[:, -1:]
+            pooled = [space_mean(last, axes).flatten(1), space_spread(last, axes).flatten(1)]
+            if history.shape[1] > 1:
+                pooled.append(dynamics(history, axes))
+        else:
+            pooled = [part(history, axes).flatten(1) for part in _PARTS[self.pool]]
         return torch.cat(pooled if params is None else [*pooled, params], dim=1)
 
     def gain(self, axes: Sequence[Axis]) -> float:
         """Bound of the change of a pooled number over the largest change of the field: sum of absolute weights."""
         if self.pool == "mean":
             return 1.0
+        if self.pool == "dynamics":
+            raise ConfigError("no gain is known of pool='dynamics'; use 'center', 'mean' or 'center+mean+std'")
         like = torch.zeros((), dtype=torch.float64)
         return math.prod(float(_centre_stencil(axis, like)[1].abs().sum()) for axis in axes)
 
     @torch.no_grad()
-    def fit_grid(self, summaries: Tensor) -> None:
-        """Fit the splines' grids to summaries of training data `(samples, d_0)`; other networks have no grid."""
+    def fit(self, raw: Tensor) -> None:
+        """Fit units and the splines' grids to `raw_summary` of training data `(samples, d_0)`."""
+        if self.pool == "dynamics":
+            self.center.copy_(raw.mean(0))
+            self.scale.copy_(raw.std(0).clamp_min(1e-6))
+            raw = LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
         if isinstance(self.network, KAN):
-            self.network.fit_grid(summaries)
+            self.network.fit_grid(raw)
+
+
+def summary_size(pool: Pool, signature: OperatorSignature) -> int:
+    """Numbers d_0 of a summary, parameters included."""
+    fields, frames = signature.in_channels, signature.history
+    if pool != "dynamics":
+        return len(_PARTS[pool]) * fields * frames + signature.num_params
+    fitted = num_coefficients(fields, signature.space_dims) if frames > 1 else 0
+    return 2 * fields + fitted + signature.num_params
 
 
 def centre_value(history: Tensor, axes: Sequence[Axis]) -> Tensor:
@@ -98,26 +135,32 @@ def centre_value(history: Tensor, axes: Sequence[Axis]) -> Tensor:
     for axis in axes:
         cells, weights = _centre_stencil(axis, history)
         history = torch.tensordot(history.index_select(2, cells), weights, dims=([2], [0]))
-    return history
+    return over_parts(history, axes)
 
 
 @kept
 def _centre_stencil(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
-    """The 4 cells around the centre of an axis, and the weights of their cubic there (Lagrange)."""
+    """The 4 cells around the centre of an axis, and the weights of their cubic there (Lagrange).
+
+    Of an axis that is cut among processes, those of the 4 that this process holds.
+    """
     # Tensors, not numbers: a traced program must not be tied to one size.
-    below = torch.searchsorted(axis.centres, torch.full((1,), 0.5, dtype=axis.centres.dtype))
-    cells = (below - 2).clamp(0, axis.cells - 4) + torch.arange(4)
-    nodes = axis.centres[cells]
+    centres = axis.centres if axis.whole is None else axis.whole.centres
+    below = (centres < 0.5).sum(0, keepdim=True)
+    cells = (below - 2).clamp(0, axis.total - 4) + torch.arange(4)
+    nodes = centres[cells]
     others = ~torch.eye(4, dtype=torch.bool)
     ratios = (0.5 - nodes)[None, :] / torch.where(others, nodes[:, None] - nodes[None, :], 1.0)
     weights = torch.where(others, ratios, 1.0).prod(1)
+    if axis.whole is not None:
+        held = (cells >= axis.start) & (cells < axis.start + axis.cells)
+        cells, weights = cells[held] - axis.start, weights[held]
     return cells.to(like.device), weights.to(like.dtype).to(like.device)
 
 
 def space_mean(history: Tensor, axes: Sequence[Axis]) -> Tensor:
     """The mean over the domain by cell volumes, `(batch, history, field)`."""
-    weights = [axis.weights.to(history.dtype).to(history.device) for axis in axes]
-    return weighted_mean(history.movedim(-1, 2), weights)
+    return mean_over(history.movedim(-1, 2), axes)
 
 
 def space_spread(history: Tensor, axes: Sequence[Axis]) -> Tensor:
@@ -126,3 +169,11 @@ def space_spread(history: Tensor, axes: Sequence[Axis]) -> Tensor:
     for _ in axes:
         mean = mean.unsqueeze(2)
     return (space_mean((history - mean).square(), axes) + 1e-6).sqrt()
+
+
+_PARTS = {
+    "center": [centre_value],
+    "mean": [space_mean],
+    "center+mean+std": [centre_value, space_mean, space_spread],
+}
+"""What each way of pooling takes from every channel."""

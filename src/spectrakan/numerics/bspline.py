@@ -25,7 +25,10 @@ def find_interval(
     x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"]
 ) -> Int[Tensor, "inputs batch"]:
     """Index i with t_i <= x < t_{i+1}, clamped to the knots' range, `(inputs, batch)`."""
-    found = torch.searchsorted(knots.detach().contiguous(), x.detach().contiguous(), right=True) - 1
+    if torch.compiler.is_exporting():  # ONNX has no binary search; the knots are few
+        found = (knots[:, :, None] <= x[:, None]).sum(1) - 1
+    else:
+        found = torch.searchsorted(knots.detach().contiguous(), x.detach().contiguous(), right=True) - 1
     return found.clamp(0, knots.shape[-1] - 2)
 
 

@@ -51,7 +51,7 @@ def resolved_modes(basis: Basis, num_modes: int, cells: int) -> int:
     >>> resolved_modes("fourier", 12, 64), resolved_modes("fourier", 12, 16)
     (12, 8)
     """
-    longer = math.ceil(EXTENDED_LENGTH * cells / 2)
+    longer = (9 * cells + 15) // 16  # ceil(p n / 2), in whole numbers, which programs can hold
     limit = {"fourier": (cells + 1) // 2, "cosine": cells, "sine": cells - 1, "extended": longer}[basis]
     return min(stored_modes(basis, num_modes), limit)
 

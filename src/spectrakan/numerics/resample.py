@@ -31,28 +31,15 @@ def line_matrix(centres: Float[Tensor, " n"], points: Float[Tensor, " m"], *, pe
 
     Beyond the outermost centres the value is constant, or continues at the other end where the axis is periodic.
     """
-    n = centres.shape[0]
-    if n == 1:
-        return torch.ones(points.shape[0], 1, dtype=centres.dtype, device=centres.device)
-    if periodic:
-        nodes = torch.cat([centres[-1:] - 1, centres, centres[:1] + 1])
-        column = torch.arange(-1, n + 1, device=centres.device).remainder(n)
-    else:
-        nodes = centres
-        column = torch.arange(n, device=centres.device)
-        points = points.clamp(centres[0], centres[-1])
-    upper = torch.searchsorted(nodes.contiguous(), points.contiguous(), right=True).clamp(1, nodes.shape[0] - 1)
-    share = (points - nodes[upper - 1]) / (nodes[upper] - nodes[upper - 1])
-    matrix = torch.zeros(points.shape[0], n, dtype=centres.dtype, device=centres.device)
-    rows = torch.arange(points.shape[0], device=centres.device)
-    matrix.index_put_((rows, column[upper - 1]), 1 - share, accumulate=True)
-    return matrix.index_put_((rows, column[upper]), share, accumulate=True)
-
-
-def interpolation_matrix(centres: Float[Tensor, " n"], coarse: int, *, periodic: bool) -> Float[Tensor, "n coarse"]:
-    """Values at `centres` in [0, 1] on straight lines between the centres of `coarse` equal cells, `(n, coarse)`."""
-    cells = (torch.arange(coarse, dtype=centres.dtype, device=centres.device) + 0.5) / coarse
-    return line_matrix(cells, centres, periodic=periodic)
+    # One more node at either end: the neighbours on a periodic axis; without weight where the ends are held.
+    nodes = torch.cat([centres[-1:] - 1, centres, centres[:1] + 1])
+    if not periodic:
+        points = torch.minimum(torch.maximum(points, centres[0]), centres[-1])
+    share = (points[:, None] - nodes[:-1]) / nodes.diff()
+    inner = torch.minimum(share[:, :-1], 1 - share[:, 1:]).clamp_min(0)
+    before, after = (1 - share[:, :1]).clamp_min(0), share[:, -1:].clamp_min(0)
+    last = torch.arange(centres.shape[0], device=centres.device) == centres.shape[0] - 1
+    return inner + before * last + after * last.flip(0)
 
 
 def transfer_matrix(
@@ -62,10 +49,17 @@ def transfer_matrix(
 
     Onto fewer cells: means over each of them. Onto more: lines between the centres. Both keep constants.
     """
+    if torch.compiler.is_exporting():  # sizes are symbols: the program chooses when it runs
+        coarser = torch.full((1, 1), other_edges.shape[0]) <= edges.shape[0]
+        lines = line_matrix(_centres(edges), _centres(other_edges), periodic=periodic)
+        return torch.where(coarser, overlap_matrix(edges, other_edges), lines)
     if other_edges.shape[0] <= edges.shape[0]:
         return overlap_matrix(edges, other_edges)
-    centres, points = (edges[1:] + edges[:-1]) / 2, (other_edges[1:] + other_edges[:-1]) / 2
-    return line_matrix(centres, points, periodic=periodic)
+    return line_matrix(_centres(edges), _centres(other_edges), periodic=periodic)
+
+
+def _centres(edges: Tensor) -> Tensor:
+    return (edges[1:] + edges[:-1]) / 2
 
 
 def block_mean(values: Tensor, axis: int, stride: int) -> Tensor:

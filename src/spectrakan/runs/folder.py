@@ -20,6 +20,8 @@ from spectrakan.storage import read_json, write_text_atomically
 
 FORMAT = "spectrakan-run"
 VERSION = 1
+DATA_PATHS = ("path", "test_path")
+"""Settings of `data` that name files."""
 HEAD = ("format", "version", "run_id")
 """What a manifest has beside the settings and the identity of the data."""
 
@@ -121,11 +123,18 @@ class RunFolder:
             raise ConfigError(f"'{self.path}' is {state if self.started else 'not the folder of a run'}")
 
     def write_config(self, mapping: dict[str, Any]) -> None:
-        """Keep the resolved settings."""
-        write_text_atomically(self.config, to_yaml(mapping))
+        """Keep the resolved settings; data in this folder are named relative to it, so that it can be moved."""
+        data, here = dict(mapping.get("data") or {}), self.path.absolute()
+        for key in DATA_PATHS:
+            if data.get(key) and Path(data[key]).is_relative_to(here):
+                data[key] = str(Path(data[key]).relative_to(here))
+        write_text_atomically(self.config, to_yaml({**mapping, "data": data} if "data" in mapping else mapping))
 
     def read_config(self) -> dict[str, Any]:
-        """The settings that the run was started with."""
+        """The settings that the run was started with, with data of this folder where it lies now."""
+        return from_folder(self._stored_config(), self.path)
+
+    def _stored_config(self) -> dict[str, Any]:
         if not self.started:
             raise ConfigError(f"'{self.path}' is not the folder of a run: it has no config.yaml")
         return read_yaml(self.config)
@@ -136,7 +145,7 @@ class RunFolder:
         The id is a hash of the settings but for the number of epochs, and of `identity` (such as the hash of the
         data): a run that is extended keeps its id, any other run has another id.
         """
-        content = {"config": self.read_config(), **identity}
+        content = {"config": self._stored_config(), **identity}
         document = {"format": FORMAT, "version": VERSION, "run_id": _identity(content), **content}
         write_text_atomically(self.manifest, json.dumps(document, indent=2, sort_keys=True) + "\n")
         return str(document["run_id"])
@@ -157,7 +166,7 @@ class RunFolder:
         content = {key: value for key, value in document.items() if key not in HEAD}
         if _identity(content) != document.get("run_id"):
             raise RunError(f"'{self.manifest}' was changed or damaged; restore it from a copy")
-        if changes := _changes(content["config"], self.read_config()):
+        if changes := _changes(content["config"], self._stored_config()):
             raise RunError(
                 f"'{self.config}' was changed since the run was started ({'; '.join(changes)}): undo this, or start "
                 "another run with these settings"
@@ -169,6 +178,15 @@ class RunFolder:
                     "go on with the same data"
                 )
         return str(document["run_id"])
+
+
+def from_folder(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Settings of a YAML file in `folder`, with the absolute paths of data that lie beside it."""
+    data = config.get("data")
+    if not isinstance(data, dict):
+        return config
+    beside = {key: (folder / data[key]).absolute() for key in DATA_PATHS if isinstance(data.get(key), str)}
+    return {**config, "data": data | {key: str(path) for key, path in beside.items() if path.exists()}}
 
 
 def _identity(content: Mapping[str, Any]) -> str:

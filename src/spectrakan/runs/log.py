@@ -8,8 +8,12 @@ import os
 from pathlib import Path
 from typing import Any, TextIO
 
+from spectrakan.config import read_regular
 from spectrakan.errors import RunError
 from spectrakan.storage import write_text_atomically
+
+LOG_BYTES = 2**28
+"""Largest log that is read: a million lines."""
 
 
 class RunLog:
@@ -60,7 +64,11 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     lines = []
-    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    try:
+        content = read_regular(path, LOG_BYTES).decode("utf-8", "replace")
+    except OSError as problem:
+        raise RunError(f"cannot read '{path}': {problem.strerror}; remove what does not belong there") from None
+    for text in content.splitlines():
         try:
             line = json.loads(text)
         except (ValueError, RecursionError):

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from spectrakan.fields import Trajectories, blocks
+from spectrakan.fields.grid_part import joined, whole_of
 
 PACKAGES = ("spectrakan", "torch", "numpy", "scipy", "h5py")
 
@@ -31,9 +33,9 @@ def data_digest(trajectories: Trajectories) -> str:
     """SHA-256 over names, units, constants, grid, times, parameters and every number, a few samples at a time.
 
     The same set has the same digest in memory and in a file, in every byte order; another type of number makes it
-    another set.
+    another set. Processes that hold parts of the fields join them, and all get the digest of the whole.
     """
-    grid = trajectories.grid
+    grid = whole_of(trajectories.grid)
     names = {
         "problem": trajectories.name,
         "fields": [[spec.name, spec.unit, spec.positive] for spec in trajectories.fields],
@@ -50,9 +52,14 @@ def data_digest(trajectories: Trajectories) -> str:
         if array is None:
             continue
         kind = np.dtype(array.dtype).newbyteorder("<")
-        digest.update(f"{kind.name} {tuple(array.shape)}".encode())
-        for _, block in blocks(array):
-            digest.update(np.ascontiguousarray(block, dtype=kind).data)
+        digest.update(f"{kind.name} {(*array.shape[:2], *grid.shape, array.shape[-1])}".encode())
+        if grid is trajectories.grid:
+            for _, block in blocks(array):
+                digest.update(np.ascontiguousarray(block, dtype=kind).data)
+            continue
+        for sample in range(array.shape[0]):
+            part = torch.from_numpy(np.ascontiguousarray(array[sample], dtype=kind))
+            digest.update(np.ascontiguousarray(joined(part, trajectories.grid, 1).numpy()).data)
     return digest.hexdigest()
 
 

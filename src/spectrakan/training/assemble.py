@@ -14,6 +14,7 @@ from spectrakan.data.prepare import Prepared
 from spectrakan.data.windows import Starts, Windows
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Window
+from spectrakan.fields.grid_part import whole_of
 from spectrakan.models import build_model, from_pretrained, wrap_module
 from spectrakan.models.operator import Operator
 from spectrakan.runs import data_digest
@@ -44,6 +45,8 @@ def build_session(
 
     `processes` is how many the run had before; another number now shares out the same total batch.
     """
+    if runtime.space is not None and config.runtime.compile:
+        raise ConfigError("runtime.compile=true cannot be used with runtime.space_parallel above 1")
     windows = training_windows(config, prepared)
     model = build_operator(config, prepared, runtime, module)
     if runtime.world_size > 1:
@@ -52,14 +55,14 @@ def build_session(
         learns = any(parameter.requires_grad for parameter in model.parameters())
         count = STATISTICS_WINDOWS if learns else len(windows)
         spread = spread_out(windows, count, runtime)
-        model.fit_windows(spread, units=config.training.normalize)
+        model.fit_windows(spread)
     loader = Loader(
         windows,
         LoaderSettings(
             batch_size=_batch_size(config, runtime, processes),
             seed=config.runtime.seed,
-            rank=runtime.rank,
-            world_size=runtime.world_size,
+            rank=runtime.data_rank,
+            world_size=runtime.data_size,
             pin_memory=runtime.device.type == "cuda",
         ),
     )
@@ -71,13 +74,13 @@ def build_session(
 
 def _batch_size(config: RunSettings, runtime: Runtime, processes: int | None) -> int:
     """Windows that this process takes in a step: an equal part of the batch that all take together."""
-    together = config.training.batch_size * (processes or runtime.world_size)
-    if together % runtime.world_size:
+    together = config.training.batch_size * (processes or runtime.data_size)
+    if together % runtime.data_size:
         raise ConfigError(
-            f"the run takes {together} windows a step in all, which {runtime.world_size} processes cannot share "
+            f"the run takes {together} windows a step in all, which {runtime.data_size} processes cannot share "
             "equally; continue with a number of processes that divides it"
         )
-    return together // runtime.world_size
+    return together // runtime.data_size
 
 
 def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
@@ -88,14 +91,14 @@ def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared,
     horizon = min(prepared.horizon, 1 if data.steady else len(data.times) - prepared.history)
     at_stored_step = replace(prepared, config=replace(prepared.config, strides=(1,)))
     windows = at_stored_step.windows("train", horizon=horizon, starts="first")
-    count = max(1, CALIBRATION_CELLS // (horizon * math.prod(data.grid.shape)))
+    count = max(1, CALIBRATION_CELLS // (horizon * math.prod(whole_of(data.grid).shape)))
     model.calibrate_windows(spread_out(windows, count, runtime))
 
 
 def training_windows(config: RunSettings, prepared: Prepared) -> Windows:
     """Windows of the training part; a field observed in part is seen from its first frame only."""
     horizon = 1 if prepared.trajectories.steady else config.training.horizon
-    starts: Starts = "first" if config.data.observed_fraction < 1.0 else config.training.starts
+    starts: Starts = "first" if config.data.observed_fraction < 1.0 else "all"
     return prepared.windows("train", horizon=horizon, starts=starts)
 
 
@@ -103,9 +106,7 @@ def validation_windows(config: RunSettings, prepared: Prepared) -> Windows | Non
     """One window from the start of each validation sample; None where there are none."""
     if not prepared.part("validation").samples:
         return None
-    return prepared.windows(
-        "validation", horizon=config.training.validation_frames or prepared.horizon, starts="first"
-    )
+    return prepared.windows("validation", horizon=prepared.horizon, starts="first")
 
 
 def build_operator(

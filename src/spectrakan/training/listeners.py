@@ -1,19 +1,17 @@
-"""What a run folder keeps of the training loop's events: log, checkpoints and TensorBoard curves."""
+"""What a run folder keeps of the training loop's events: log and checkpoints."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 from spectrakan.checkpoint import save_best, save_checkpoint
-from spectrakan.errors import ConfigError, RunError
+from spectrakan.errors import RunError
 from spectrakan.models.operator import describe_model
 from spectrakan.runs import RunFolder, RunLog
 from spectrakan.training.loop import EpochEnded, Event, Recovered, StepTaken
 from spectrakan.training.session import Session
-from spectrakan.training.settings import RunSettings
 
 
 class LogWriter:
@@ -86,32 +84,3 @@ class CheckpointWriter:
         if config.checkpoint_steps:
             return (self.session.position.step + 1) % config.checkpoint_steps == 0
         return time.monotonic() - self.since >= config.checkpoint_seconds
-
-
-def require_tensorboard(config: RunSettings) -> None:
-    """Refuse to track a run where the package for it is not installed, before anything is done."""
-    if config.runtime.tensorboard and find_spec("tensorboard") is None:
-        raise ConfigError("runtime.tensorboard=true needs the extra `track`: pip install 'spectrakan[track]'")
-
-
-class TensorBoardWriter:
-    """The same curves for TensorBoard; those of a killed run after its last checkpoint, at `step`, are dropped."""
-
-    def __init__(self, folder: RunFolder, step: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.writer = SummaryWriter(str(folder.path / "tensorboard"), purge_step=step + 1 if step else None)
-
-    def __call__(self, event: Event) -> None:
-        """Add the numbers of an event to their curves."""
-        if isinstance(event, StepTaken):
-            self.writer.add_scalar("loss/step", event.loss, event.step)
-            self.writer.add_scalar("rate", event.rate, event.step)
-        elif isinstance(event, EpochEnded):
-            self.writer.add_scalar("loss/epoch", event.loss, event.step)
-            if event.validation is not None:
-                self.writer.add_scalar("validation", event.validation, event.step)
-
-    def close(self) -> None:
-        """Put all curves on disk."""
-        self.writer.close()

@@ -137,7 +137,7 @@ def take_step(session: Session, window: Window, epoch: int, since: float) -> Ste
         loss=loss,
         rate=rate,
         gradient_norm=norm,
-        samples=window.inputs.shape[0] * runtime.world_size,
+        samples=window.inputs.shape[0] * runtime.data_size,
         seconds=time.perf_counter() - since,
         compute_seconds=compute_seconds,
     )

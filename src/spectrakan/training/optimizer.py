@@ -13,19 +13,17 @@ from spectrakan.training.settings import ScheduleName, TrainingSettings
 
 
 def build_optimizer(parameters: list[nn.Parameter], config: TrainingSettings) -> torch.optim.Optimizer:
-    """Adam or AdamW; a model without weights gets one of nothing, so that it is scored like the others."""
+    """AdamW; a model without weights gets one of nothing, so that it is scored like the others."""
     kept: list[Tensor] = [*parameters] or [torch.zeros(0)]
-    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     # One kernel for a tensor's whole update, which matters to a model of many small tensors.
-    return kind(kept, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
+    return torch.optim.AdamW(kept, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
 
 
-def rate_factor(name: ScheduleName, step: int, total: int, *, warmup: float = 0.1, halve_every: int = 100) -> float:
+def rate_factor(name: ScheduleName, step: int, total: int, *, warmup: float = 0.1) -> float:
     """What the peak rate is multiplied by at `step` of `total`: a pure function, so there is nothing to save.
 
     one_cycle   cosine from 1/25 up to 1 over the share `warmup`, then cosine down to 1e-4 (Smith 2018)
     cosine      straight up to 1 over `warmup`, then cosine down to 0
-    step        halved every `halve_every` steps, as PDEBench does every 100 epochs
     constant    1
 
     >>> [round(rate_factor("one_cycle", step, 101, warmup=0.3), 3) for step in (0, 30, 100)]
@@ -33,8 +31,6 @@ def rate_factor(name: ScheduleName, step: int, total: int, *, warmup: float = 0.
     """
     if name == "constant":
         return 1.0
-    if name == "step":
-        return 0.5 ** (step // halve_every)
     peak = warmup * max(total - 1, 1)
     if step < peak:
         rise = step / peak

@@ -9,6 +9,7 @@ import torch
 from spectrakan.config import as_mapping
 from spectrakan.data.prepare import Prepared
 from spectrakan.evaluation import EvaluationSettings, evaluate
+from spectrakan.fields.grid_part import whole_of
 from spectrakan.models.operator import Operator
 from spectrakan.runs import make_record, provenance
 from spectrakan.training.runtime import Runtime
@@ -51,7 +52,7 @@ def record_of(
         variant=config.model["variant"],
         scale=config.budget,
         seed=config.runtime.seed,
-        resolution=list(data.grid.shape),
+        resolution=list(whole_of(data.grid).shape),
         num_samples=data.num_samples,
         horizon=scores.get("horizon"),
         metrics=scores.get("metrics", {}),

@@ -15,6 +15,7 @@ from spectrakan.data.split import Split
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import Trajectories
 from spectrakan.models.catalog import complete_settings
+from spectrakan.runs.folder import from_folder
 from spectrakan.training.presets import preset
 from spectrakan.training.settings import RunSettings
 
@@ -132,8 +133,8 @@ def planned(problem: Problem, config: DataSettings, data: Trajectories) -> Prepa
     """The training part as it will be cut, no field of it read; copies among the samples may shift it a little."""
     apart = config.test_path is not None or config.test_samples > 0
     split = config.split or (NO_TEST if apart else problem.split)
-    in_time, as_pdebench = split.by == "time", split.by.startswith("pdebench")
-    share = 1.0 if in_time else 0.9 if as_pdebench else split.train
+    in_time = split.by == "time"
+    share = 1.0 if in_time else split.train
     samples = tuple(range(max(1, round(data.num_samples * share))))
     part = data.between(0, int(len(data.times) * split.train)) if in_time else data
     history = 1 if data.steady else config.history or problem.history
@@ -144,8 +145,8 @@ def planned(problem: Problem, config: DataSettings, data: Trajectories) -> Prepa
 def _mapping(source: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
     if source is None or isinstance(source, Mapping):
         return dict(source or {})
-    text = str(source)
-    return read_yaml(Path(text)) if text.endswith((".yaml", ".yml")) else {"task": text}
+    path = Path(source)
+    return from_folder(read_yaml(path), path.parent) if path.suffix in (".yaml", ".yml") else {"task": str(source)}
 
 
 def _data_group(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,13 +23,14 @@ from spectrakan.runs import RunFolder, RunLog, cut_log, read_log, read_record, w
 from spectrakan.storage import versions
 from spectrakan.training.assemble import build_session, calibrate_operator
 from spectrakan.training.display import Display, display
-from spectrakan.training.listeners import CheckpointWriter, LogWriter, TensorBoardWriter, require_tensorboard
+from spectrakan.training.listeners import CheckpointWriter, LogWriter
 from spectrakan.training.loop import Listener, train_epochs
 from spectrakan.training.outcome import final_scores, record_of
 from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.runtime import DTYPES, enough_memory, restarts, started
 from spectrakan.training.session import Session
 from spectrakan.training.stop import Stopped, StopRequest, listening
+from spectrakan.training.tracking import Tracker, require_tracking
 
 Data = Trajectories | Path | str
 
@@ -146,7 +147,7 @@ def _run(
     shown: Display,
     module: nn.Module | None,
 ) -> Run:
-    require_tensorboard(resolved.config)
+    require_tracking(resolved.config)
     with ExitStack() as stack:
         stop = stack.enter_context(listening())
         runtime = stack.enter_context(started(resolved.config.runtime))
@@ -168,6 +169,7 @@ def _run(
             data=resolved.data,
             test_data=resolved.test_data,
             dtype=DTYPES[config.runtime.precision],
+            space=runtime.space,
         )
         processes = None if saved is None else int(saved.position.get("processes", 1))
         session = build_session(config, prepared, runtime, module, processes=processes)
@@ -200,8 +202,8 @@ def _carry_out(
         if writes is not None:
             log = stack.enter_context(closing(RunLog(writes.log)))
             told.append(LogWriter(log, config.runtime.log_steps))
-        if writes is not None and config.runtime.tensorboard:
-            told.append(stack.enter_context(closing(TensorBoardWriter(writes, session.position.step))))
+            for name in config.runtime.track:
+                told.append(stack.enter_context(closing(Tracker(name, writes, session))))
         saver = CheckpointWriter(session, folder, log)
         # The log before the checkpoint: a kill between the two must not lose a line that the checkpoint is past.
         told += [saver, *listeners]

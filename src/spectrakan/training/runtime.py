@@ -21,12 +21,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.rendezvous import rendezvous
 
 from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, RunError
 from spectrakan.evaluation.batches import Share
-from spectrakan.fields import Window
+from spectrakan.fields import SpaceGroup, Window
 from spectrakan.processor import REMEDY, needs_cap
 from spectrakan.training.settings import RunSettings, RuntimeSettings
 
@@ -46,6 +47,23 @@ class Runtime:
     mixed: bool = False
     rank: int = 0
     world_size: int = 1
+    space: SpaceGroup | None = None
+    """The processes with which this one shares each field."""
+
+    @property
+    def parts(self) -> int:
+        """Processes that share a field."""
+        return 1 if self.space is None else self.space.size
+
+    @property
+    def data_rank(self) -> int:
+        """Number of the group of processes that has the same samples as this one."""
+        return self.rank // self.parts
+
+    @property
+    def data_size(self) -> int:
+        """Number of such groups, among which the samples are distributed."""
+        return self.world_size // self.parts
 
     @property
     def writes(self) -> bool:
@@ -107,7 +125,7 @@ class Runtime:
     @property
     def share(self) -> Share:
         """The part of a test set that this process scores."""
-        return Share(self.rank, self.world_size, self.exchange)
+        return Share(self.data_rank, self.data_size, lambda document: self.exchange(document)[:: self.parts])
 
     def peak_memory_mb(self) -> float:
         """The most memory that was in use: of the GPU where there is one, else of this process."""
@@ -152,7 +170,8 @@ def started(config: RuntimeSettings) -> Iterator[Runtime]:
             # Of weights with an axis of length 1; it says of itself that nothing is wrong.
             warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
             seed_all(config.seed, device)
-            yield Runtime(device, DTYPES[config.precision], mixed, rank, world)
+            space = _space_group(config.space_parallel, world, device)
+            yield Runtime(device, DTYPES[config.precision], mixed, rank, world, space)
     except RuntimeError as problem:
         if world > 1 and any(sign in str(problem) for sign in LOST):
             raise RunError(f"process {rank} lost another process of this run: {problem}") from None
@@ -193,6 +212,19 @@ def _join(backend: str, seconds: float) -> None:
     store, rank, world = next(iter(rendezvous("env://")))
     kept = dist.PrefixStore(f"start_{restarts()}", store)  # type: ignore[attr-defined]
     dist.init_process_group(backend, store=kept, rank=rank, world_size=world, timeout=timedelta(seconds=seconds))
+
+
+def _space_group(parts: int, world: int, device: torch.device) -> SpaceGroup | None:
+    """The processes that share a field with this one: neighbours in a mesh of (samples, space)."""
+    parts = min(parts, world)
+    if parts == 1:
+        return None
+    if world % parts:
+        raise ConfigError(
+            f"runtime.space_parallel={parts} does not divide the {world} processes; start a multiple of it"
+        )
+    mesh = init_device_mesh(device.type, (world // parts, parts), mesh_dim_names=("samples", "space"))
+    return SpaceGroup(mesh.get_group("space"), str(device))
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:

@@ -79,13 +79,7 @@ class Session:
     def rate(self) -> float:
         """The learning rate of the next step."""
         training = self.config.training
-        shape = rate_factor(
-            training.schedule,
-            self.position.step,
-            self.total_steps,
-            warmup=training.warmup,
-            halve_every=training.halve_epochs * len(self.loader),
-        )
+        shape = rate_factor(training.schedule, self.position.step, self.total_steps, warmup=training.warmup)
         return training.learning_rate * shape * self.position.rate_factor
 
     def constrain(self) -> None:
@@ -105,7 +99,7 @@ class Session:
             position={
                 **asdict(self.position),
                 **self.loader.state(),
-                "processes": self.runtime.world_size,
+                "processes": self.runtime.data_size,
                 "data_sha256": self.data_sha256,
             },
             # The present state is good itself where it stands at the same step.

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from spectrakan.config import Count, as_mapping, settings, to_yaml_with_help
 from spectrakan.data.prepare import DataSettings
-from spectrakan.data.windows import Starts
 from spectrakan.errors import ConfigError
 from spectrakan.models.catalog import meanings_of
 from spectrakan.theory.control import LipschitzSettings
@@ -18,8 +17,7 @@ from spectrakan.training.loss import LossName
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
-ScheduleName = Literal["one_cycle", "cosine", "step", "constant"]
-ErrorName = Literal["relative_l2", "mse"]
+ScheduleName = Literal["one_cycle", "cosine", "constant"]
 
 
 @settings
@@ -40,38 +38,24 @@ class TrainingSettings:
     """Frames that are unrolled in training; 1 in mode one_step."""
     gradient_steps: Count = 1
     """Last frames of a pushforward that are compared and differentiated."""
-    starts: Starts = "all"
-    """Whether windows start at every frame where they fit, or only at the first one of each trajectory."""
     curriculum: Share = 0.0
     """Share of the training over which the horizon grows from 1 to its full length."""
     noise: NotNegative = 0.0
     """Standard deviation of Gaussian noise on the inputs, in units of the fields' spread."""
-    step_reduction: Literal["mean", "sum"] = "mean"
-    """Whether the loss is a mean or a sum over unrolled frames."""
-    optimizer: Literal["adamw", "adam"] = "adamw"
-    """`adamw` decays weights beside the gradient, `adam` within it."""
     weight_decay: NotNegative = 1e-4
     """Strength of the decay of weights."""
     schedule: ScheduleName = "one_cycle"
     """Shape of the learning rate over the steps."""
     warmup: Share = 0.1
     """Share of the steps in which the rate rises."""
-    halve_epochs: Count = 100
-    """Epochs after which the `step` schedule halves the rate."""
     clip_norm: NotNegative = 1.0
     """Largest norm of the gradient; 0 does not clip."""
     accumulate: Count = 1
     """Pieces in which a batch goes through the model, one after the other, to save memory."""
     checkpoint_activations: bool = False
     """Whether activations of unrolled steps are computed again instead of kept, to save memory."""
-    normalize: bool = True
-    """Whether fields are brought to unit scale by the mean and spread of the training part."""
     validate_epochs: Count = 1
     """Epochs from one validation to the next; the last epoch is always validated."""
-    validation: ErrorName = "relative_l2"
-    """Error of rollouts, in physical units, by which the best weights are chosen."""
-    validation_frames: Count | None = None
-    """Frames of those rollouts; unset: all that are predicted and scored."""
     max_recoveries: Annotated[int, Field(ge=0)] = 3
     """How often training goes back to its last good state at half the rate before it gives up."""
     divergence_factor: Annotated[float, Field(gt=1.0)] = 1000.0
@@ -112,12 +96,15 @@ class RuntimeSettings:
     """Without `checkpoint_steps`: least time between checkpoints, which are then taken after steps."""
     keep_checkpoints: Count = 2
     """Last checkpoints that are kept; a damaged one is passed over for the one before it."""
+    space_parallel: Count = 1
+    """Processes that share each field, cut along its first axis; with fewer processes, all of them. The others share
+    the samples."""
     process_timeout: Positive = 1800.0
     """Seconds after which a process that others wait for counts as lost."""
     log_steps: Count = 10
     """Steps from one line of the log to the next; epochs are always logged."""
-    tensorboard: bool = False
-    """Whether a TensorBoard log is written beside the JSON lines (needs the extra `track`)."""
+    track: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
+    """Services that get the curves beside the JSON lines (extras `track`, `wandb`, `mlflow`); none by default."""
 
 
 @settings
@@ -127,7 +114,7 @@ class RunSettings:
     task: str
     """Name of the problem; `spectrakan tasks` lists those that are known without a file."""
     budget: str = "short"
-    """Preset that the settings started from: smoke, short, long, paper or pdebench."""
+    """Preset that the settings started from: smoke, short, long or paper."""
     data: DataSettings = field(default_factory=DataSettings)
     model: dict[str, Any] = field(default_factory=dict)
     training: TrainingSettings = field(default_factory=TrainingSettings)

@@ -50,7 +50,6 @@ class Objective(nn.Module):
             targets[:, free:],
             grid=window.grid,
             observed=window.observed,
-            step_reduction=config.step_reduction,
         )
         value: Tensor = samples.mean()
         if config.lipschitz.penalty > 0:

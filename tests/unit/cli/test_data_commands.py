@@ -118,7 +118,6 @@ def test_check_tells_health_by_words_and_exit_code(tmp_path: Path):
     assert result.exit_code == 0, result.output
     assert "fit to learn from" in result.output
     assert "distinct     4 of 4 trajectories" in result.output
-    assert "equation     the solver misses" in result.output
     values = np.array(made.values)
     values[2, 0, 1, 5, 0] = np.nan
     bad = write_dataset(tmp_path / "bad.h5", replace(made, values=values))
@@ -151,6 +150,15 @@ def test_check_explains_mappings_without_a_file():
     assert result.output == MAPPING_HELP
 
 
+def test_check_takes_the_data_of_a_problem():
+    found = run("check", "--problem", "climate2d")
+    assert found.exit_code == 0
+    assert "730 of 730 trajectories" in found.output
+    refused = run("check")
+    assert refused.exit_code != 0
+    assert "name a data file or a run folder" in str(refused.exception)
+
+
 def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
     made = generate("darcy2d", 3, resolution=8)
     path = tmp_path / "mine.npz"
@@ -163,7 +171,6 @@ def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
     result = run("check", str(path), "--mapping", str(rules), "--problem", "darcy2d")
     assert result.exit_code == 0, (result.output, result.exception)
     assert "problem      darcy2d" in result.output
-    assert "equation     the solver misses" in result.output
 
 
 def test_check_reads_climate_files(reference_data: Path):

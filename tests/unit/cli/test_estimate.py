@@ -40,8 +40,6 @@ def test_samples_frames_and_cells_are_the_file_s(tmp_path, capsys):
     strided = told(capsys, "diffusion_reaction1d", *choices, "data.num_samples=20", "data.resolution=8")
     assert "20 samples" in strided["data"]
     assert "(8, 2, 8, 1)" in strided["input"]
-    first = told(capsys, "diffusion_reaction1d", *choices, "training.starts=first", "data.split.by=pdebench_last")
-    assert "27 windows" in first["data"]
 
 
 def test_generated_samples_are_counted_without_making_them(capsys):

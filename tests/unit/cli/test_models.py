@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from small_models import SMALL
@@ -40,3 +42,13 @@ def test_every_model_takes_the_dimensions_that_the_list_says(name):
         with torch.no_grad():
             answers = [model(torch.randn(1, 1, *[cells] * dims, 1)) for cells in (8, 11)]
         assert all(bool(torch.isfinite(answer).all()) for answer in answers)
+
+
+def test_the_trained_models_are_listed_with_their_cards(capsys):
+    models(pretrained=True)
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[0] == "name"
+    assert [row.split()[0] for row in rows] == ["cns1d-small", "darcy2d-small", "droplet2d-small"]
+    for row in rows:
+        assert Path(row.split()[-1]).read_text().startswith(f"# {row.split()[0]}")
+        assert float(row.split()[3]) <= 1.5

@@ -120,19 +120,6 @@ def stored(samples: int) -> Trajectories:
     return Trajectories(values, Grid.uniform((1,)), np.zeros(1), (FieldSpec("u"),))
 
 
-def test_pdebench_tests_and_chooses_on_one_tenth():
-    first = split_trajectories(stored(1000), SplitSettings(by="pdebench_first"), seed=5)
-    assert first.test == first.part("validation") == tuple(range(100))
-    assert first.train == tuple(range(100, 1000))
-    last = split_trajectories(stored(25), SplitSettings(by="pdebench_last"))
-    assert (last.train, last.test) == (tuple(range(23)), (23, 24))
-    assert Split.from_json(json.loads(json.dumps(last.to_json()))) == last
-    with pytest.raises(ConfigError, match="give 10 or more, got 9"):
-        split_trajectories(stored(9), SplitSettings(by="pdebench_first"))
-    with pytest.raises(ConfigError, match="no validation samples of its own"):
-        Split(train=(0,), validation=(1,), test=(2,), validation_is_test=True)
-
-
 def test_no_other_split_chooses_on_the_test():
     made = split_trajectories(stored(50))
     assert not made.validation_is_test

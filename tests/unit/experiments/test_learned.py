@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.edge_views import edge_views
 from experiments.gate_spectra import axis_shares, gate_spectra
 from experiments.learned import attention_maps, edge_functions, gate_spectra_by_layer, widest_edges
 from spectrakan.errors import ShapeError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import build_model
 from spectrakan.nn.kan import KAN
+from spectrakan.theory.edge_views import edge_views
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ TINY = {
         "sharpness": 50.0,
     },
     "deepokan": {"sensors": 5, "width": 6, "num_layers": 2, "num_features": 7, "num_centres": 4},
+    "deeponet": {"sensors": 5, "width": 12, "num_layers": 2, "num_features": 7},
 }
 NAMES = sorted(TINY)
 
@@ -209,6 +210,21 @@ def test_deepokan_is_branch_times_trunk_by_loops_with_parameters_behind_the_fram
             for c in range(2):
                 value = sum(float(coefficients[7 * c + k] * basis[k]) for k in range(7)) / math.sqrt(7)
                 assert float(ours[n, i, c]) == pytest.approx(value, abs=1e-10)
+
+
+@torch.no_grad()
+def test_deeponet_adds_a_bias_to_branch_times_trunk_of_perceptrons():
+    model = built("deeponet", signature(1, boundary=("wall",), num_params=1, steady=True)).double()
+    model.bias.copy_(torch.tensor([0.3, -0.7]))
+    x, params = torch.randn(2, 3, 5, 2).double(), torch.randn(2, 1).double()
+    coefficients = model.branch(torch.cat([x[1].flatten(), params[1]]))
+    basis = model.trunk(torch.tensor([2 * 0.7 - 1], dtype=torch.float64))
+    assert bool((basis.abs() <= 1).all()), "tanh after the last layer of the trunk"
+    value = float(coefficients[7:] @ basis) / math.sqrt(7) - 0.7
+    assert float(model(x, params)[1, 3, 1]) == pytest.approx(value, abs=1e-10)
+    online = sk.build_model("deeponet", signature(history=1, in_channels=1, out_channels=1, steady=True))
+    layers = [(1024, 128), (128, 128), (128, 128), (128, 128), (2, 128), (128, 128), (128, 128), (128, 128)]
+    assert sum(p.numel() for p in online.parameters()) == sum(a * b + b for a, b in layers) + 1
 
 
 @torch.no_grad()

@@ -49,7 +49,7 @@ def test_it_starts_silent(kind, boundary, generator):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_reach_the_maps_and_the_token(kind, generator):
-    model = built(kind, pool="center+mean+std")
+    model = built(kind, pool="dynamics")
     x = torch.randn(3, 2, 16, 1, generator=generator, dtype=torch.float64)
     params = torch.randn(3, 1, generator=generator, dtype=torch.float64)
     model(x, params).square().sum().backward()
@@ -61,7 +61,7 @@ def test_gradients_reach_the_maps_and_the_token(kind, generator):
 
 
 def test_factors_are_bounded_for_all_tokens(generator):
-    """Amplitudes in [1/e, e], phases all round the circle, scales in [1/2, 3/2]; real bases have no phase."""
+    """Amplitudes in [1/e, e], all phases, scales in [0, 2], shifts in [-1, 1]; real bases have no phase."""
     layer = Conditioning(3, "both", 5, ("fourier", "cosine"), [4, 0, 4])
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -76,8 +76,9 @@ def test_factors_are_bounded_for_all_tokens(generator):
             assert 1 / math.e - 1e-5 < float(size.min()) < 0.4
             assert 2.7 < float(size.max()) < math.e + 1e-5
         assert float(torch.atan2(waves[..., 1], waves[..., 0]).abs().max()) > 3.0
-        assert 0.5 <= float(each.scale.min()) < 0.51
-        assert 1.49 < float(each.scale.max()) <= 1.5
+        assert 0.0 <= float(each.scale.min()) < 0.01
+        assert 1.99 < float(each.scale.max()) <= 2.0
+        assert 0.99 < float(each.shift.abs().max()) <= 1.0
 
 
 def test_a_phase_shifts_a_wave(generator):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from spectrakan.fields import Grid
+from spectrakan.fields import Grid, OperatorSignature
 from spectrakan.nn.axis import axes_of
 from spectrakan.nn.token import GlobalToken, centre_value
 
@@ -17,6 +17,7 @@ def function(x: torch.Tensor) -> torch.Tensor:
     return torch.sin(7 * x + 0.3) + torch.exp(-2 * x)
 
 
+ONE = OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1)
 EXACT = float(function(torch.tensor(0.5, dtype=torch.float64)))
 EDGES = {
     "equal": lambda share: share,
@@ -63,10 +64,10 @@ def test_cubic_fields_are_exact_on_few_cells_in_any_dimension(cells, generator):
 
 
 def test_its_gain_bounds_the_change_of_the_summary(generator):
-    token = GlobalToken(1, 0, pool="center")
+    token = GlobalToken(ONE, pool="center")
     axes = axes_of((8, 8), None, [False, False])
     assert token.gain(axes) == pytest.approx(1.25**2)
     pattern = torch.cat([torch.zeros(2), torch.tensor([-1.0, 1.0, 1.0, -1.0]), torch.zeros(2)])
     field = (pattern[:, None] * pattern).view(1, 1, 8, 8, 1)
     assert float(centre_value(field, axes)) == pytest.approx(1.25**2)
-    assert GlobalToken(1, 0, pool="mean").gain(axes) == 1.0
+    assert GlobalToken(ONE, pool="mean").gain(axes) == 1.0

@@ -16,7 +16,7 @@ from spectrakan.numerics.quadrature import cell_volumes, weighted_mean
 from spectrakan.numerics.resample import (
     block_mean,
     coarse_size,
-    interpolation_matrix,
+    line_matrix,
     overlap_matrix,
 )
 
@@ -34,7 +34,7 @@ def test_means_over_larger_cells_keep_the_integral_and_constants(cells, stride):
 def test_lines_between_centres_keep_constants_and_straight_lines(cells, stride, periodic):
     fine = uniform_axis(cells, periodic)
     coarse = fine.coarse(stride)
-    matrix = interpolation_matrix(fine.centres, coarse.cells, periodic=periodic)
+    matrix = line_matrix(coarse.centres, fine.centres, periodic=periodic)
     assert torch.allclose(matrix.sum(1), torch.ones(cells, dtype=torch.float64))
     inside = (fine.centres >= coarse.centres[0]) & (fine.centres <= coarse.centres[-1])
     assert torch.allclose((matrix @ coarse.centres)[inside], fine.centres[inside], atol=1e-12)

@@ -181,3 +181,11 @@ def test_an_extended_run_keeps_its_id_and_loses_its_record(tmp_path):
     assert run.read_config()["training"]["epochs"] == 5
     assert run.verify(data_sha256="d1") == before
     assert not run.finished
+
+
+def test_a_log_of_gigabytes_is_refused_unread(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.touch()
+    os.truncate(log, 5 * 2**30)
+    with pytest.raises(RunError, match=r"cannot read .*log\.jsonl': it has 5368709120 bytes"):
+        read_log(log)

@@ -55,8 +55,3 @@ def test_cells_count_by_volume():
     pred, target = torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 2, 1)
     pred[0, 0, 1, 0] = 1.0
     assert loss("mse", pred, target, grid=grid).item() == pytest.approx(0.1)
-
-
-def test_frames_are_summed_when_asked():
-    pred, target = torch.ones(1, 5, 8, 1), torch.zeros(1, 5, 8, 1)
-    assert loss("mse", pred, target, step_reduction="sum").item() == pytest.approx(5.0)

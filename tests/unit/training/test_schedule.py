@@ -30,7 +30,3 @@ def test_cosine_is_straight_in_warm_up_and_half_at_half():
 def test_without_warm_up_the_first_step_is_the_largest():
     assert rate_factor("one_cycle", 0, 10, warmup=0.0) == 1.0
     assert rate_factor("cosine", 0, 1, warmup=0.0) == 1.0
-
-
-def test_steps_halve_as_pdebench_does():
-    assert [rate_factor("step", step, 500, halve_every=100) for step in (0, 99, 100, 499)] == [1, 1, 0.5, 0.0625]

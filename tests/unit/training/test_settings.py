@@ -35,11 +35,10 @@ def test_every_setting_is_explained_above_its_line():
 
 def test_preset_then_file_then_override(tmp_path):
     path = tmp_path / "run.yaml"
-    path.write_text("task: cns1d\nbudget: pdebench\ntraining: {epochs: 7}\n")
+    path.write_text("task: cns1d\nbudget: paper\ntraining: {epochs: 7}\n")
     config = resolve(path, ["training.learning_rate=5e-4"]).config
-    assert (config.training.epochs, config.training.learning_rate, config.training.batch_size) == (7, 5e-4, 100)
-    assert (config.training.schedule, config.training.optimizer, config.training.normalize) == ("step", "adam", False)
-    assert (config.model["predict"], config.data.history) == ("direct", 10)
+    assert (config.training.epochs, config.training.learning_rate, config.training.batch_size) == (7, 5e-4, 16)
+    assert (config.training.horizon, config.training.validate_epochs, config.data.num_samples) == (11, 5, 10_000)
 
 
 def own(samples: int = 20, frames: int = 9) -> Trajectories:

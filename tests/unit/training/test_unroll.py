@@ -63,11 +63,6 @@ def test_pushforward_differentiates_the_last_steps_only():
     assert slope(choices, 3) == pytest.approx(((16 + 64) / 2, (16 + 128) / 2))
 
 
-def test_sums_over_frames_are_pdebench_s():
-    choices = settings(mode="autoregressive", horizon=3, step_reduction="sum")
-    assert slope(choices, 3)[0] == pytest.approx(84.0)
-
-
 def test_noise_comes_from_its_generator_alone():
     def value(seed):
         return slope(settings(noise=0.5), 1, noise=torch.Generator().manual_seed(seed))[0]

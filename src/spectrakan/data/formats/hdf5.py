@@ -11,17 +11,15 @@ import math
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
-import numpy.typing as npt
 
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, require_regular, require_size
-from spectrakan.data.source import Block, Stamp, opened, released, size_in_bytes
+from spectrakan.data.remote import RemoteStamp, is_remote, open_remote
+from spectrakan.data.source import FileSource, Stamp, opened, released, size_in_bytes
 from spectrakan.fields import Source
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -30,39 +28,12 @@ PLAIN_FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 
 SEARCHED_BYTES = 2**30
 """Files up to this size are searched for damaged heaps; in larger ones the search takes too long."""
+DESCRIBED_BY_TEXTS = ("dimensions", "boundary_conditions", "t0_fields")
+"""Groups of The Well's layout, which says in texts of variable length what its arrays are."""
 HEAP = b"GCOL\x01\x00\x00\x00"
 """Four letters, version 1 and three reserved bytes open a global heap, followed by its size."""
 HEAP_HEADER = 16
 """Bytes before the first object of a heap, and bytes before the content of each object."""
-
-
-@dataclass(frozen=True)
-class HDF5Source:
-    """A dataset of an HDF5 file; `reverse` reverses its axes (MATLAB stores the first axis fastest)."""
-
-    path: Path
-    key: str
-    stored_shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stamp: Stamp
-    reverse: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return self.stored_shape[::-1] if self.reverse else self.stored_shape
-
-    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """A block, by a selection inside the file."""
-        if self.dtype.kind == "O":
-            require_sound_heaps(self.path)
-        with decoding(self.path, self.key, kind="HDF5"):
-            dataset = opened(self.path, self.stamp, _open_file)[self.key]
-            if dataset.shape != self.stored_shape:
-                raise mismatch(self.path, self.key, f"shape {self.stored_shape}", f"{dataset.shape}")
-            if self.reverse:
-                return np.asarray(dataset[block[::-1]]).T
-            return np.asarray(dataset[block])
 
 
 def is_hdf5(path: Path) -> bool:
@@ -84,20 +55,26 @@ def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False)
     Virtual datasets are refused unless `allow_virtual` is set; even then their sources must be sound HDF5 files
     in the same folder.
     """
-    stamp = Stamp.of(path)
+    stamp = RemoteStamp(0, 0, 0) if is_remote(path) else Stamp.of(path)
     arrays: dict[str, Source] = {}
     attributes: dict[str, dict[str, Any]] = {}
     faults: dict[str, str] = {}
     with decoding(path, kind="HDF5"):
         file = opened(path, stamp, _open_file)
-        attributes[""] = _attributes(file)
+        texts = set(DESCRIBED_BY_TEXTS) <= set(file)
+        if texts:
+            require_sound_heaps(path)
+        attributes[""] = _attributes(file, texts=texts)
         for name, item in _walk(path, file):
-            attributes[name] = _attributes(item)
+            attributes[name] = _attributes(item, texts=texts)
             if isinstance(item, h5py.Dataset) and item.shape is not None:
                 _require_bounded(path, name, item)
                 if fault := _missing_virtual(path, name, item, allow_virtual) or _unwritten(item):
                     faults[name] = fault
-                arrays[name] = HDF5Source(path, name, tuple(item.shape), item.dtype, stamp, reverse)
+                if item.dtype.kind == "O":
+                    require_sound_heaps(path)
+                shape = tuple(item.shape[::-1] if reverse else item.shape)
+                arrays[name] = FileSource(path, name, shape, item.dtype, stamp, _open_file, reverse)
     return Container(path, "HDF5", arrays, attributes, faults=faults)
 
 
@@ -107,7 +84,7 @@ def require_sound_heaps(path: Path) -> None:
     A heap has no checksum, and the library follows the sizes written in it: one flipped bit can send it round
     in circles inside C code, where no signal and no exception reaches it.
     """
-    if not 0 < path.stat().st_size <= SEARCHED_BYTES:
+    if is_remote(path) or not 0 < path.stat().st_size <= SEARCHED_BYTES:
         return
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
         start = content.find(HEAP)
@@ -136,7 +113,7 @@ def _sizes_add_up(content: mmap.mmap, start: int) -> bool:
 
 
 def _open_file(path: Path) -> h5py.File:
-    return h5py.File(path, "r")
+    return open_remote(path) if is_remote(path) else h5py.File(path, "r")
 
 
 def _walk(path: Path, file: h5py.File) -> Iterator[tuple[str, Any]]:
@@ -176,15 +153,16 @@ def _hard_links(path: Path, group: h5py.Group) -> list[str]:
     return names
 
 
-def _attributes(item: Any) -> dict[str, Any]:
+def _attributes(item: Any, *, texts: bool) -> dict[str, Any]:
     """Attributes as plain text and numbers.
 
     What has variable length (some texts, references) is listed without its content: it lies in a heap that has
-    no checksum, and nothing here needs it.
+    no checksum; `texts` reads texts of that kind, for a layout that needs them.
     """
     result: dict[str, Any] = {}
     for name in item.attrs:
-        variable = item.attrs.get_id(name).dtype.kind == "O"
+        kind = item.attrs.get_id(name).dtype
+        variable = kind.kind == "O" and not (texts and h5py.check_string_dtype(kind) is not None)
         value = "" if variable else item.attrs[name]
         result[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return result

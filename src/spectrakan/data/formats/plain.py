@@ -5,6 +5,7 @@
 | `values` (sample, time, *space, channel) | our order; with `inputs`, `times`, `x`, `y`, `z` if present |
 | `coeff`, `sol` (sample, x[, y]) | steady: coefficient to solution |
 | `x`, `y` (sample, x[, y]) | steady: input to output, as neuraloperator saves its sets |
+| `x` (sample, x), `y` (sample, time, x) | in time, periodic: Burgers as neuraloperator saves it; `x` is left out |
 | `a`, `u` (sample, x[, y]) | steady: initial state to final state, as the FNO authors save theirs |
 | `u` (sample, x[, y], time), `t` | in time; the initial state `a` is left out, its time is not stored |
 
@@ -58,6 +59,11 @@ def _by_names(container: Container) -> DataMapping | None:
     if {"u", "t"} <= container.arrays.keys() and len(container.arrays["u"].shape) in {3, 4}:
         axes: tuple[Axis, ...] = ("sample", *SPACE[: len(container.arrays["u"].shape) - 2], "time")
         return DataMapping(values=(MappedArray(array="u", axes=axes, fields=("u",)),), times="t")
+    ranks = {name: container.arrays[name].shape for name in ("x", "y") if name in container}
+    if len(ranks) == 2 and len(ranks["x"]) == 2 and ranks["y"][::2] == ranks["x"] and len(ranks["y"]) == 3:
+        values = MappedArray(array="y", axes=("sample", "time", "x"), fields=("u",))
+        known = {"visc": float(container.vector("visc")[0])} if "visc" in container else {}
+        return DataMapping(values=(values,), constants=known, boundary=("periodic",))
     for given, wanted, before, after in PAIRS:
         if {given, wanted} <= container.arrays.keys() and len(container.arrays[given].shape) in {2, 3}:
             axes = ("sample", *SPACE[: len(container.arrays[given].shape) - 1])

@@ -17,20 +17,21 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from spectrakan.config import read_regular
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, missing_package, require_size
-from spectrakan.data.formats.netcdf import open_labelled
-from spectrakan.data.source import Block, Stamp, opened, size_in_bytes
+from spectrakan.data.formats.netcdf import open_labelled, open_labelled_zarr
+from spectrakan.data.source import FileSource, Stamp, opened, size_in_bytes
 from spectrakan.fields import Source
 
 METADATA = (".zgroup", ".zarray", "zarr.json")
+METADATA_BYTES = 2**24
+"""Largest accepted file of metadata."""
 NUMCODECS = (0, 16, 6)
 """Oldest accepted version of numcodecs; earlier ones can be made to run code from a store."""
 
@@ -41,22 +42,6 @@ FILTERS |= {"astype", "crc32", "crc32c", "adler32", "fletcher32", "jenkins_looku
 TEXT = {"vlen-utf8", "vlen-bytes"}
 """Codecs of arrays of text, which are left out and never decoded."""
 _ZSTD_FRAME, _ZSTD_BLOCK = 0xFD2FB528, 2**17
-
-
-@dataclass(frozen=True)
-class ZarrSource:
-    """An array of a Zarr group."""
-
-    path: Path
-    key: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stamp: Stamp
-
-    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """A block; only the chunks that it touches are read."""
-        with decoding(self.path, self.key, kind="Zarr"):
-            return np.asarray(opened(self.path, self.stamp, _open_store)[self.key][block])
 
 
 def is_zarr(path: Path) -> bool:
@@ -82,11 +67,11 @@ def open_zarr(path: Path) -> Container:
             if fault:
                 faults[key] = fault
             _require_bounded(path, key, array, {name: files[name] for name in present}, compressor)
-            arrays[key] = ZarrSource(path, key, tuple(array.shape), np.dtype(array.dtype), stamp)
+            arrays[key] = FileSource(path, key, tuple(array.shape), np.dtype(array.dtype), stamp, _open_store)
             attributes[key] = dict(array.attrs)
             named.append(bool(_dimension_names(array)))
     if named and all(named) and not any("/" in key for key in arrays):
-        return open_labelled(path, "zarr", "Zarr", faults=faults)
+        return open_labelled(path, open_labelled_zarr, "Zarr", faults=faults)
     return Container(path, "Zarr", arrays, attributes, faults=faults)
 
 
@@ -123,9 +108,9 @@ def _files(path: Path) -> dict[str, int]:
                         found_kind = "a symbolic link" if entry.is_symlink() else "a device, pipe or socket"
                         raise mismatch(path, prefix + entry.name, "a regular file or folder", found_kind)
     for name in found:
-        if name.rpartition("/")[2] in METADATA:
+        if name.rpartition("/")[2] in (*METADATA, ".zattrs", ".zmetadata"):
             with decoding(path, name, kind="Zarr metadata"):
-                json.loads((path / name).read_bytes())
+                json.loads(read_regular(path / name, METADATA_BYTES))
     return found
 
 

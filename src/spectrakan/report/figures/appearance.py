@@ -64,6 +64,7 @@ LOOKS: dict[str, Look] = {
     "transolver": Look("Transolver", "#E69F00", "-", "^"),
     "local_fno": Look("LocalFNO", "#332288", "-.", "h"),
     "deepokan": Look("DeepOKAN", "#882255", "--", "X"),
+    "deeponet": Look("DeepONet", "#999933", "--", ">"),
     "cvit": Look("CViT", "#117733", "-.", "<"),
     "persistence": Look("persistence", "#777777", ":", "_"),
     "climatology": Look("climatology", "#777777", (0, (1, 1)), "|"),

@@ -63,6 +63,13 @@ def test_initial_to_final_state_in_one_dimension(tmp_path: Path):
     np.testing.assert_array_equal(np.asarray(found.inputs)[:, 0, :, 0], arrays["a"])
 
 
+def test_what_cells_refer_to_changes_nothing(tmp_path: Path):
+    arrays = {"coeff": RNG.standard_normal((3, 6, 5)), "sol": RNG.standard_normal((3, 6, 5))}
+    save_73(tmp_path / "darcy.mat", {**arrays, "#refs#/a": np.arange(3.0)})
+    found = np.asarray(load_dataset(tmp_path / "darcy.mat").values)
+    np.testing.assert_array_equal(found[:, 0, ..., 0], arrays["sol"])
+
+
 KINDS = ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from experiments.edge_views import edge_views
 from spectrakan.errors import ConfigError
 from spectrakan.nn.kan import KAN
+from spectrakan.theory.edge_views import edge_views
 
 
 def drawn() -> tuple[KAN, torch.Tensor]:

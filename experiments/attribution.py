@@ -1,0 +1,131 @@
+"""What each part of SpectraKAN is worth, and what its summary is worth to F-FNO; and the table of families.
+
+Every row is trained like the whole model: same steps, same stages. Rows that a problem does not have (a coarse branch
+or squeeze-excitation that its default lacks) are the part added instead of taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from experiments.ablation import Variant
+from experiments.archive import Archive
+from experiments.campaign import Stage
+from experiments.cells import Cell, as_overrides
+from experiments.comparison import LEAST_SEEDS, compare
+from experiments.families.catalog import FAMILIES, KINDS
+from experiments.scales import Scale
+from experiments.summaries import Results, metric_of
+from spectrakan.report.table import Column, Row, Score, Table
+
+ATTRIBUTION, PARAMETRIC = "attribution", "families"
+NONLINEAR = ("cns1d", "droplet2d", "burgers1d_given", "burgers1d_hidden")
+STEADY = ("darcy2d", "climate2d")
+STEADY_SEEDS = 3
+_RATE = {"training.learning_rate": 0.01}
+
+ROWS: dict[str, Variant] = {
+    "whole": Variant("SpectraKAN, conditioned"),
+    "no_token": Variant("no token", {"model.token": "none", "model.conditioning": "readout"}),
+    "no_attention": Variant("token without attention", {"model.use_gml": False}),
+    "readout": Variant("token in the readout only", {"model.conditioning": "readout", "model.pool": "center"}),
+    "modes": Variant("token also turns modes", {"model.conditioning": "both"}),
+    "mlp": Variant("MLP in place of the KAN", {"model.token": "mlp"}),
+    "no_gates": Variant("no gates", {"model.gates": False}),
+    "coarse": Variant("with a coarse branch", {"model.coarse_num_layers": 4}),
+    "no_squeeze_excite": Variant("no squeeze-excitation", {"model.squeeze_excite": "none"}),
+    "ffno": Variant("F-FNO", model="ffno"),
+    "ffno_channels": Variant("F-FNO, summary as channels", _RATE, model="ffno_channels"),
+    "ffno_film": Variant("F-FNO, FiLM by the summary", _RATE, model="ffno_film"),
+    "paper": Variant("the paper's letter", model="spectrakan"),
+    "paper_no_token": Variant("the paper's letter, no token", {"model.token": "none"}, model="spectrakan"),
+    "paper_no_gml": Variant("the paper's letter, KAN without GML", {"model.use_gml": False}, model="spectrakan"),
+}
+"""Rows of the attribution table by name."""
+
+COMPETITORS: dict[str, Variant] = {
+    name: ROWS[name] for name in ("whole", "no_token", "ffno", "ffno_channels", "ffno_film", "paper")
+} | {"fno": Variant("FNO", model="fno")}
+"""Rows of the table of families."""
+UNCONDITIONED = ("no_token", "ffno", "fno")
+"""Rows that receive parameters as channels, and no summary."""
+
+
+def stages(scale: Scale) -> list[Stage]:
+    """All rows on all cases, seed by seed, so that early seeds of all rows come first."""
+    return [lambda archive: _cells(ATTRIBUTION, scale, ROWS, (*NONLINEAR, *STEADY))]
+
+
+def family_stages(scale: Scale) -> list[Stage]:
+    """All competitors on all families."""
+    return [lambda archive: _cells(PARAMETRIC, scale, COMPETITORS, family_cases())]
+
+
+def family_cases() -> tuple[str, ...]:
+    """The cases of the families, such as `burgers1d_given`."""
+    return tuple(f"{name}_{kind}" for name in FAMILIES for kind in KINDS)
+
+
+def _cells(table: str, scale: Scale, rows: Mapping[str, Variant], cases: Sequence[str]) -> list[Cell]:
+    return [
+        Cell(
+            table, scale.name, case, row.model, _variant(name, row), seed,
+            as_overrides(row.settings), name,
+        )
+        for seed in scale.seeds
+        for case in cases
+        if case in scale.cases and (case not in STEADY or seed < STEADY_SEEDS)
+        for name, row in rows.items()
+    ]  # fmt: skip
+
+
+def _variant(name: str, row: Variant) -> str:
+    """The named settings that a row starts from."""
+    if row.model != "spectrakan":
+        return "default"
+    return "paper" if name.startswith("paper") else "conditioned"
+
+
+def tables(archive: Archive) -> list[Table]:
+    """Errors of the rows on each case with a record, and of families the verdict against unconditioned models."""
+    made = [
+        _table(title, Results.of(archive, name), rows)
+        for title, name, rows in (
+            ("Parametric families: RMSE of rollouts", PARAMETRIC, COMPETITORS),
+            ("What each part is worth: RMSE", ATTRIBUTION, ROWS),
+        )
+    ]
+    return [table for table in made if table is not None]
+
+
+def _table(title: str, results: Results, rows: Mapping[str, Variant]) -> Table | None:
+    cases = results.cases()
+    if not cases:
+        return None
+    reading = metric_of("rmse")
+    lines = []
+    for name, row in rows.items():
+        found = [results.find(case, row.model, _variant(name, row), name) for case in cases]
+        lines.append(Row(row.label, tuple(Score(None) if each is None else each.score(reading) for each in found)))
+    notes = [f"{case}: {sentence}" for case, sentence in verdicts(results, rows).items()]
+    return Table(title, tuple(Column(case) for case in cases), tuple(lines), tuple(notes))
+
+
+def verdicts(results: Results, rows: Mapping[str, Variant]) -> dict[str, str]:
+    """The whole model against the best unconditioned one of each case that has several seeds of both."""
+    pairs, names = {}, {}
+    for case in results.cases():
+        errors = {}
+        for name, row in rows.items():
+            found = results.find(case, row.model, _variant(name, row), name)
+            values = [] if found is None else [record["metrics"].get("rmse") for record in found.records]
+            if len(values) >= LEAST_SEEDS and None not in values:
+                errors[name] = values
+        rivals = {name: errors[name] for name in UNCONDITIONED if name in errors}
+        if "whole" in errors and rivals:
+            names[case] = min(rivals, key=lambda name: sum(rivals[name]) / len(rivals[name]))
+            pairs[case] = (errors["whole"], rivals[names[case]])
+    return {
+        case: f"{found.ratio:.3f} of {rows[names[case]].label} (p = {found.corrected:.3f}): {found.verdict}"
+        for case, found in compare(pairs).items()
+    }

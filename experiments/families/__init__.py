@@ -1,0 +1,1 @@
+"""Parametric families: problems whose samples differ in the parameters of their equation."""

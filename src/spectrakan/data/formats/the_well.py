@@ -1,0 +1,253 @@
+"""The Well's layout: HDF5 with groups by rank of tensor, and boundary conditions as groups of their own.
+
+| group | holds | becomes |
+|---|---|---|
+| `dimensions` | `time` and one list of coordinates an axis, named by `spatial_dims` | times, grid |
+| `t0_fields`, `t1_fields`, `t2_fields` | scalars, vectors (.., D), tensors (.., D, D) | fields, one a component |
+| `boundary_conditions` | for each: `associated_dims` and `bc_type`: periodic, wall or open | boundary of each axis |
+| `scalars`, `simulation_parameters` | numbers | constants, or parameters where they differ between samples |
+
+Fields are `(sample, time, *space)`; those that `sample_varying`, `time_varying` or `dim_varying` calls constant along
+an axis lack it, and are repeated. In a set of one frame, fields that do not vary in time are inputs of a steady
+problem. Scalars that vary in time have no counterpart and are left out. A spherical grid is read as a plain box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from spectrakan.data.axes import grid_around, stored_times
+from spectrakan.data.container import Container
+from spectrakan.data.decoding import mismatch
+from spectrakan.data.lazy import LazyArray, Part
+from spectrakan.data.source import Block, read_whole
+from spectrakan.errors import ConfigError
+from spectrakan.fields import Array, Boundary, FieldSpec, Trajectories
+
+GROUPS = ("t0_fields", "t1_fields", "t2_fields")
+BOUNDARIES: dict[str, Boundary] = {"periodic": "periodic", "wall": "wall", "open": "outflow"}
+TYPES = {"periodic": "PERIODIC", "wall": "WALL", "dirichlet": "WALL", "outflow": "OPEN"}
+"""The Well's word for each of our boundaries; it has none for a held value."""
+AXES = ("x", "y", "z")
+
+
+def recognises(container: Container) -> bool:
+    """Whether the groups are The Well's."""
+    return "dimensions/time" in container and any(name.split("/")[0] in GROUPS for name in container.arrays)
+
+
+def read(container: Container) -> Trajectories:
+    """A file of The Well."""
+    axes = _names(container, "dimensions", "spatial_dims")
+    centres = [_shared(container, f"dimensions/{axis}") for axis in axes]
+    clock = _shared(container, "dimensions/time")
+    samples = int(container.attribute("n_trajectories") or 0) or _samples(container)
+    sizes = (samples, len(clock), *map(len, centres))
+    found = list(_fields(container, axes, sizes))
+    steady = len(clock) == 1 and {varies for _, _, varies in found} == {True, False}
+    inputs = [entry for entry in found if steady and not entry[2]]
+    values = [entry for entry in found if not steady or entry[2]]
+    constants, params = _scalars(container, samples)
+    return Trajectories(
+        values=_stacked(values),
+        grid=grid_around(centres, _boundary(container, axes)),
+        times=stored_times(container.path, "dimensions/time", clock, len(clock)),
+        fields=tuple(FieldSpec(name) for _, names, _ in values for name in names),
+        inputs=_stacked(inputs) if inputs else None,
+        input_fields=tuple(FieldSpec(name) for _, names, _ in inputs for name in names),
+        params=np.stack(list(params.values()), axis=1) if params else None,
+        param_names=tuple(params),
+        name=str(container.attribute("dataset_name") or ""),
+        constants=constants,
+    )
+
+
+def write(path: Path, data: Trajectories, dtype: Any = np.float32) -> None:
+    """Write a set in The Well's layout; components `name_x`, `name_y`, .. of a complete vector become one."""
+    dims = len(data.grid.shape)
+    if not data.grid.is_uniform():
+        raise ConfigError("The Well's files have equal cells; this set has others, write it as .h5 instead")
+    with h5py.File(path, "w") as file:
+        numbers = {**data.constants}
+        file.attrs.update(dataset_name=data.name, grid_type="cartesian", n_spatial_dims=dims)
+        file.attrs.update(n_trajectories=data.num_samples, simulation_parameters=list(numbers), **numbers)
+        place = file.create_group("dimensions")
+        place.attrs["spatial_dims"] = list(AXES[:dims])
+        _dataset(place, "time", np.asarray(data.times), sample=False)
+        for axis, centres in zip(AXES, data.grid.coordinates, strict=False):
+            _dataset(place, axis, centres.numpy(), sample=False, time=False)
+        edges = file.create_group("boundary_conditions")
+        for axis, kind, size in zip(AXES, data.grid.boundary, data.grid.shape, strict=False):
+            edge = edges.create_group(f"{axis}_{kind}")
+            edge.attrs.update(associated_dims=[axis], associated_fields=[], bc_type=TYPES[kind])
+            edge.attrs.update(sample_varying=False, time_varying=False)
+            mask = np.zeros(size, dtype=bool)
+            mask[[0, -1]] = True
+            edge["mask"], edge["values"] = mask, np.zeros(2, dtype=np.float32)
+        scalars = file.create_group("scalars")
+        columns = [] if data.params is None else list(zip(data.param_names, data.params.T, strict=True))
+        scalars.attrs["field_names"] = [*numbers, *(name for name, _ in columns)]
+        for name, number in numbers.items():
+            _dataset(scalars, name, np.array([number]), sample=False, time=False)
+        for name, column in columns:
+            _dataset(scalars, name, column, sample=True, time=False)
+        groups = {name: file.create_group(name) for name in GROUPS}
+        listed: dict[str, list[str]] = {name: [] for name in GROUPS}
+        _write_fields(groups, listed, data.values, data.fields, dtype)
+        if data.inputs is not None:
+            _write_fields(groups, listed, data.inputs, data.input_fields, dtype, time=False)
+        for name, group in groups.items():
+            group.attrs["field_names"] = listed[name]
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedSource:
+    """A stored field as `(sample, time, *space, component)`: repeated along axes that it lacks, components flat."""
+
+    source: Any
+    shape: tuple[int, ...]
+    stored: tuple[bool, ...]
+    """Which of sample, time and space the stored array has."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored numbers."""
+        kind: np.dtype[Any] = self.source.dtype
+        return kind
+
+    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
+        """A block, of which only what is stored is read."""
+        lead = tuple(cut for cut, kept in zip(block, self.stored, strict=False) if kept)
+        components = self.source.shape[len(lead) :]
+        numbers = self.source[(*lead, *(slice(0, size, 1) for size in components))]
+        sizes = [len(range(*cut.indices(size))) for cut, size in zip(block, self.shape, strict=True)]
+        there = [size if kept else 1 for size, kept in zip(sizes, self.stored, strict=False)]
+        whole = np.broadcast_to(numbers.reshape(*there, self.shape[-1]), (*sizes[:-1], self.shape[-1]))
+        return np.ascontiguousarray(whole[..., block[-1]])
+
+
+def _fields(
+    container: Container, axes: tuple[str, ...], sizes: tuple[int, ...]
+) -> Iterator[tuple[RepeatedSource, tuple[str, ...], bool]]:
+    """Every field with the names of its components, and whether it varies in time."""
+    for rank, group in enumerate(GROUPS):
+        for key in [name for name in container.arrays if name.startswith(f"{group}/")]:
+            source, said = container.array(key), container.attributes.get(key, {})
+            along = np.atleast_1d(said.get("dim_varying", [True] * len(axes)))
+            varies = bool(said.get("time_varying", True))
+            stored = (bool(said.get("sample_varying", True)), varies, *map(bool, along))
+            lead = tuple(size for size, kept in zip(sizes, stored, strict=True) if kept)
+            components = len(axes) ** rank
+            rest = source.shape[len(lead) :]
+            if source.shape[: len(lead)] != lead or int(np.prod(rest, dtype=int)) != components:
+                raise mismatch(container.path, key, f"{lead} and {components} components", f"shape {source.shape}")
+            name = key.removeprefix(f"{group}/")
+            names = tuple("_".join([name, "".join(part)]) if part else name for part in product(axes, repeat=rank))
+            yield RepeatedSource(source, (*sizes, components), stored), names, varies
+
+
+def _stacked(found: list[tuple[RepeatedSource, tuple[str, ...], bool]]) -> LazyArray:
+    return LazyArray.stack([Part(source, tuple(range(len(source.shape)))) for source, _, _ in found])
+
+
+def _samples(container: Container) -> int:
+    for key, source in container.arrays.items():
+        if key.split("/")[0] in GROUPS and container.attributes.get(key, {}).get("sample_varying", True):
+            return source.shape[0]
+    return 1
+
+
+def _names(container: Container, group: str, attribute: str) -> tuple[str, ...]:
+    listed = container.attribute(attribute, of=group)
+    if listed is None or not 1 <= np.size(listed) <= 3:
+        raise mismatch(container.path, f"{group}@{attribute}", "the names of one to three axes", f"{listed!r}")
+    return tuple(str(name) for name in np.atleast_1d(listed))
+
+
+def _shared(container: Container, key: str) -> npt.NDArray[np.float64]:
+    """Coordinates or times that are the same for all samples, also where they are stored for each."""
+    source = container.array(key)
+    if len(source.shape) < 2:
+        return container.vector(key)
+    rows = read_whole(source).astype(np.float64).reshape(-1, source.shape[-1])
+    if not (rows == rows[0]).all():
+        raise mismatch(container.path, key, "the same numbers for all samples", "others for each")
+    return np.asarray(rows[0])
+
+
+def _boundary(container: Container, axes: tuple[str, ...]) -> tuple[Boundary, ...]:
+    """The boundary of each axis; empty unless all are known."""
+    known: dict[str, Boundary] = {}
+    for said in (attributes for name, attributes in container.attributes.items() if _is_boundary(name)):
+        kind = BOUNDARIES.get(str(said.get("bc_type", "")).lower())
+        for axis in np.atleast_1d(said.get("associated_dims", [])):
+            if kind is not None:
+                known.setdefault(str(axis), kind)
+    return tuple(known[axis] for axis in axes) if set(axes) <= known.keys() else ()
+
+
+def _is_boundary(name: str) -> bool:
+    return name.startswith("boundary_conditions/") and name.count("/") == 1
+
+
+def _scalars(container: Container, samples: int) -> tuple[dict[str, float], dict[str, npt.NDArray[np.float64]]]:
+    """Numbers that all samples share, and those that differ between samples."""
+    root: Mapping[str, Any] = container.attributes.get("", {})
+    names = [str(name) for name in np.atleast_1d(root.get("simulation_parameters", []))]
+    constants = {name: float(root[name]) for name in names if np.size(root.get(name, ())) == 1}
+    params: dict[str, npt.NDArray[np.float64]] = {}
+    for key in [name for name in container.arrays if name.startswith("scalars/")]:
+        said, name = container.attributes.get(key, {}), key.removeprefix("scalars/")
+        if bool(said.get("time_varying", False)):
+            continue
+        numbers = container.vector(key)
+        if bool(said.get("sample_varying", False)):
+            constants.pop(name, None)
+            params[name] = container.table(key, samples)[:, 0]
+        elif len(numbers) == 1:
+            constants[name] = float(numbers[0])
+    return constants, params
+
+
+def _dataset(group: h5py.Group, name: str, numbers: Any, *, sample: bool, time: bool | None = None) -> None:
+    made = group.create_dataset(name, data=np.asarray(numbers, dtype=np.float32))
+    made.attrs["sample_varying"] = sample
+    if time is not None:
+        made.attrs["time_varying"] = time
+
+
+def _write_fields(
+    groups: Mapping[str, h5py.Group],
+    listed: Mapping[str, list[str]],
+    array: Array,
+    fields: tuple[FieldSpec, ...],
+    dtype: Any,
+    *,
+    time: bool = True,
+) -> None:
+    """Each field, or each complete vector of fields, as one dataset, sample by sample."""
+    names, dims = [spec.name for spec in fields], len(array.shape) - 3
+    vectors = {name.removesuffix("_x") for name in names if dims > 1 and name.endswith("_x")}
+    parts = {base: [f"{base}_{axis}" for axis in AXES[:dims]] for base in vectors}
+    whole = {base: members for base, members in parts.items() if set(members) <= set(names)}
+    inside = {name for members in whole.values() for name in members}
+    entries = {**{name: [name] for name in names if name not in inside}, **whole}
+    for name, members in entries.items():
+        kind = "t1_fields" if name in whole else "t0_fields"
+        channels = [names.index(member) for member in members]
+        lead = array.shape[:-1] if time else (array.shape[0], *array.shape[2:-1])
+        shape = (*lead, dims) if name in whole else lead
+        target = groups[kind].create_dataset(name, shape, np.dtype(dtype or array.dtype))
+        for sample in range(array.shape[0]):
+            block = np.asarray(array[sample : sample + 1])[..., channels]
+            target[sample : sample + 1] = block.reshape(1, *shape[1:])
+        target.attrs.update(dim_varying=[True] * dims, sample_varying=True, time_varying=time)
+        listed[kind].append(name)

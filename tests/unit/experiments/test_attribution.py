@@ -1,0 +1,31 @@
+"""The tables of families and of parts: which cells they need, and what is said of their records."""
+
+from __future__ import annotations
+
+from experiments import attribution
+from experiments.archive import Archive
+from experiments.cells import run_settings
+from experiments.scales import scale_named
+
+
+def test_every_row_is_a_cell_that_can_be_trained():
+    scale = scale_named("short")
+    cells = [cell for stage in attribution.stages(scale) for cell in stage(None)]
+    assert len(cells) == len(attribution.ROWS) * (4 * 5 + 2 * 3)
+    firsts = {cell.label: run_settings(cell) for cell in cells if (cell.case, cell.seed) == ("burgers1d_hidden", 0)}
+    whole = firsts.pop("whole")
+    for name, config in firsts.items():
+        assert config.training.epochs == whole.training.epochs, name
+        assert config.model != whole.model, name
+    assert firsts["ffno_film"].training.learning_rate == firsts["ffno"].training.learning_rate
+
+
+def test_families_are_judged_against_the_best_unconditioned_model(archive: Archive, keep):
+    short = Archive(archive.results, archive.cache, "short")
+    errors = {"whole": 0.5, "no_token": 1.0, "ffno": 0.8, "fno": 2.0, "ffno_film": 0.4}
+    for cell in attribution.family_stages(scale_named("short"))[0](short):
+        if cell.case == "burgers1d_hidden" and cell.seed < 3 and cell.label in errors:
+            keep(cell, errors[cell.label] * (1 + 0.02 * cell.seed))
+    (table,) = attribution.tables(short)
+    (note,) = table.notes
+    assert note.startswith("burgers1d_hidden: 0.625 of F-FNO (p = 0.000): wins")

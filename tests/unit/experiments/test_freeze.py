@@ -1,0 +1,68 @@
+"""Test samples are read only under a freeze, which needs bracketed rates and fair numbers of trials."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from experiments import frozen
+from experiments.archive import Archive
+from experiments.cells import Cell
+from experiments.execution import run_cell
+from experiments.freeze import open_rates, unfair_cases
+from spectrakan.errors import ConfigError
+
+CELL = Cell("main", "short", "darcy2d", "fno")
+
+
+@pytest.fixture
+def short(archive: Archive) -> Archive:
+    return Archive(archive.results, archive.cache, "short")
+
+
+def trial(case: str, model: str, label: str, table: str = "search", **overrides: str) -> Cell:
+    given = tuple(f"training.{key}={value}" for key, value in overrides.items())
+    return Cell(table, "short", case, model, label=label, overrides=given, test=False)
+
+
+def test_no_test_sample_is_read_without_a_freeze(short: Archive):
+    with pytest.raises(ConfigError, match="no freeze"):
+        run_cell(CELL, short)
+    assert short.ledger.read() == []
+    frozen.require_frozen(Cell("main", "smoke", "darcy2d", "fno"), short)  # other scales need none
+
+
+def test_spectrakan_may_not_have_more_trials_than_its_rival(short: Archive, keep):
+    for number in range(2):
+        keep(trial("darcy2d", "spectrakan", f"t{number}"), 0.1, validation=0.1)
+    keep(trial("darcy2d", "ffno", "t0"), 0.1, validation=0.1)
+    assert unfair_cases(short) == ["darcy2d: 2 development trials of spectrakan, 1 of ffno"]
+    keep(trial("darcy2d", "ffno", "lr", "rates"), 0.1, validation=0.1)
+    assert unfair_cases(short) == []
+
+
+def test_rates_must_be_bracketed(short: Archive, keep):
+    assert open_rates(short, [CELL]) == ["darcy2d, fno (default): rate not tried"]
+    for rate, error in ((3e-3, 0.3), (1e-2, 0.2)):
+        keep(trial("darcy2d", "fno", f"lr{rate}", "rates", learning_rate=str(rate)), 0.1, validation=error)
+    assert open_rates(short, [CELL]) == ["darcy2d, fno (default): rate at an edge"]
+    keep(trial("darcy2d", "fno", "lr0.03", "rates", learning_rate="0.03"), 0.1, validation=0.4)
+    assert open_rates(short, [CELL]) == []
+
+
+def test_changed_settings_and_foreign_histories_are_refused(short: Archive, monkeypatch):
+    document = {"commit": "0" * 40, "settings": {"short/main/darcy2d/fno/default": frozen.settings_hash(CELL)}}
+    (short.results / frozen.FILE).parent.mkdir(parents=True, exist_ok=True)
+    (short.results / frozen.FILE).write_text(json.dumps(document))
+    wider = Cell("main", "short", "darcy2d", "fno", overrides=("model.width=9",))
+    with pytest.raises(ConfigError, match="other settings"):
+        frozen.require_frozen(wider, short)
+    with pytest.raises(ConfigError, match="not part of the freeze"):
+        frozen.require_frozen(Cell("main", "short", "darcy2d", "ffno"), short)
+    with pytest.raises(ConfigError, match="changed since the freeze"):
+        frozen.require_frozen(CELL, short)
+    monkeypatch.setattr(frozen, "descends", lambda commit: True)
+    monkeypatch.setattr(frozen, "git", lambda *arguments: "")
+    frozen.require_frozen(CELL, short)
+    assert frozen.settings_hash(CELL) == frozen.settings_hash(Cell("main", "short", "darcy2d", "fno", seed=3))

@@ -1,0 +1,146 @@
+"""Exported files against the operator, each in processes of their own: the tests' shape checks would add guards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spectrakan as sk
+
+MAKE = """
+import sys, torch
+import spectrakan as sk
+from spectrakan.export import export_model
+
+def made(name, dims, steady=False, params=0, **settings):
+    torch.manual_seed(0)
+    facts = sk.OperatorSignature(space_dims=dims, history=1 if steady else 2, in_channels=2, out_channels=2,
+                                 num_params=params, steady=steady, boundary=("periodic", "wall")[:dims])
+    model = sk.build_model(name, facts, **settings)
+    space, count = (20, 26)[:dims], 3 if steady else 4
+    frames = 300 + 20 * torch.randn(6, 4, *space, 2)
+    model.fit_statistics(frames[:, : facts.history], frames[:, facts.history : count - 1 + steady],
+                         torch.rand(6, params) if params else None)
+    return model
+"""
+KEPT = (
+    MAKE
+    + """
+model = made("spectrakan", 2, params=1, width=8, num_layers=2)
+for kind in ("torch-export", "onnx"):
+    found = export_model(model, f"model{'.onnx' if kind == 'onnx' else '.pt2'}", kind)
+    assert len(found.errors) == 2 and max(found.errors.values()) < 1e-5, found
+x, p = 300 + 20 * torch.randn(2, 2, 31, 16, 2), torch.rand(2, 1)
+torch.save({"x": x, "params": p, "y": model(x, p).detach()}, "case.pt")
+"""
+)
+LOADED = """
+import sys
+sys.modules["spectrakan"] = None          # importing it raises
+import numpy, onnxruntime, torch
+case = torch.load("case.pt")
+y = torch.export.load("model.pt2").module()(x=case["x"], params=case["params"])
+assert (y - case["y"]).abs().max() < 1e-5 * 300, (y - case["y"]).abs().max()
+session = onnxruntime.InferenceSession("model.onnx")
+y, = session.run(["y"], {"x": case["x"].numpy(), "params": case["params"].numpy()})
+assert numpy.abs(y - case["y"].numpy()).max() < 1e-5 * 300
+assert [entry.shape for entry in session.get_inputs()] == [["batch", 2, "x", "y", 2], ["batch", 1]]
+assert session.get_modelmeta().custom_metadata_map["model"] == "spectrakan"
+"""
+REFUSED = (
+    MAKE
+    + """
+from pathlib import Path
+import torch.nn as nn
+
+class Branching(nn.Module):
+    def forward(self, x, params=None, grid=None):
+        return x[:, -1] if float(x.sum()) > 0 else -x[:, -1]
+
+class Dishonest(nn.Module):
+    def forward(self, x, params=None, grid=None):
+        return x[:, -1] * (2.0 if torch.compiler.is_exporting() else 1.0)
+
+sk.register_model("branching", lambda signature: Branching())
+sk.register_model("dishonest", lambda signature: Dishonest())
+for name, error, words in (("branching", sk.errors.ConfigError, "cannot be exported as torch-export"),
+                           ("dishonest", sk.errors.RunError, "differs from the operator")):
+    try:
+        export_model(made(name, 1, predict="direct", noise_level=0.0), "refused.pt2")
+        raise SystemExit(f"{name} was exported")
+    except error as problem:
+        assert words in str(problem), problem
+assert not list(Path().iterdir()), list(Path().iterdir())
+"""
+)
+MATRIX = (
+    MAKE
+    + """
+sizes = {"spectrakan": {"width": 8}, "fno": {"width": 8, "num_modes": 6}, "ffno": {"width": 8, "num_layers": 3}}
+for name, settings in sizes.items():
+    for dims in (1, 2):
+        for kind, ending in (("torch-export", ".pt2"), ("onnx", ".onnx"), ("aotinductor", ".pt2")):
+            found = export_model(made(name, dims, **settings), f"{name}{dims}{kind}{ending}", kind)
+            assert max(found.errors.values()) < 1e-5, (name, dims, kind, found.errors)
+settings = {"width": 8, "coarse_num_layers": 2, "conditioning": "both", "params": 2, "multiplicative_readout": True}
+for model in (made("spectrakan", 2, **settings), made("spectrakan", 2, steady=True, width=8)):
+    assert max(export_model(model, "more.onnx", "onnx", force=True).errors.values()) < 1e-5
+globe = sk.Grid.latitude_longitude(torch.linspace(-80, 80, 9), torch.arange(12) * 30.0)
+model = made("spectrakan", 2, steady=True, width=8)
+found = export_model(model, "globe.onnx", "onnx", grid=globe)
+assert found.cells == (9, 12) and set(found.errors) == {"(1, 1, 9, 12, 2)", "(5, 1, 9, 12, 2)"}, found
+"""
+)
+
+
+def run(program: str, folder: Path) -> None:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], cwd=folder, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_files_run_without_the_library_at_sizes_they_were_not_traced_at(tmp_path: Path):
+    run(KEPT, tmp_path)
+    run(LOADED, tmp_path)
+
+
+def test_what_cannot_be_exported_is_refused_with_the_reason_and_leaves_no_file(tmp_path: Path):
+    run(REFUSED, tmp_path)
+
+
+@pytest.mark.slow
+def test_three_models_in_one_and_two_dimensions_in_every_format(tmp_path: Path):
+    run(MATRIX, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("model.onnx", "onxx", "did you mean 'onnx'"),
+        ("model.pt2", "onnx", "ends in '.onnx'"),
+        ("there.pt2", "torch-export", "exists already"),
+    ],
+)
+def test_requests_that_make_no_sense(tmp_path: Path, name: str, kind: str, words: str):
+    from spectrakan.export import export_model
+
+    (tmp_path / "there.pt2").touch()
+    signature = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    with pytest.raises(sk.errors.ConfigError, match=words):
+        export_model(sk.build_model("persistence", signature), tmp_path / name, kind)
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from spectrakan import export
+
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
+    signature = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    with pytest.raises(sk.errors.ConfigError, match=r"pip install 'spectrakan\[export\]'"):
+        export.export_model(sk.build_model("persistence", signature), tmp_path / "model.onnx", "onnx")
