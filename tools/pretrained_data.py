@@ -111,13 +111,25 @@ def rock_data(samples: int, seed: int) -> Frames:
         media = torch.cat(
             [
                 draw_coefficient(count - 2 * third, shape, plain, generator),
-                draw_coefficient(third, shape, DarcyParameters(coefficient="gaussian"), generator),
+                gaussian(third, cells, generator),
                 painted(third, cells, generator),
             ]
         )
         pressure = solve_darcy(media, (0.0,), plain)
         made[cells] = torch.stack([media, pressure[:, 0]], dim=1).float()
     return made
+
+
+def gaussian(samples: int, cells: int, generator: torch.Generator, waves: int = 24) -> Tensor:
+    """Rock that is open where a Gaussian field of covariance (-Laplace + 9)^-2, Neumann, is positive."""
+    points = (torch.arange(cells, dtype=torch.float64) + 0.5) / cells
+    order = torch.arange(waves, dtype=torch.float64)
+    cosines = torch.cos(math.pi * order[:, None] * points)
+    spread = 1 / (math.pi**2 * (order[:, None].square() + order.square()) + 9)
+    spread[0, 0] = 0.0
+    drawn = torch.randn((samples, waves, waves), generator=generator, dtype=torch.float64) * spread
+    fields = torch.einsum("skl,kx,ly->sxy", drawn, cosines, cosines)
+    return torch.where(fields > 0, 1.0, 0.1).to(torch.float64)[..., None]
 
 
 def painted(samples: int, cells: int, generator: torch.Generator) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -44,13 +45,13 @@ def load_dataset(
     *,
     mapping: DataMapping | Mapping[str, Any] | Path | str | None = None,
     allow_virtual: bool = False,
-    most_bytes: float = HELD_BYTES,
+    most_bytes: float = math.inf,
 ) -> Trajectories:
     """Read a data set of any known format: HDF5, npz, netCDF, Zarr, .pt or .mat, known by content, not by name.
 
     A `mapping` (settings, a dictionary, or a YAML file) says what the arrays of a foreign file mean and overrules
     its layout. An address (`hf://`, `https://`, ...) of an HDF5 file is read through fsspec, as far as it is used.
-    Fields of more than `most_bytes` stay in the file as a `LazyArray`; smaller ones are read.
+    Fields of more than 256 MB, or than `most_bytes`, stay in the file as a `LazyArray`; smaller ones are read.
     A file that is damaged or unsafe, or that no layout fits, raises `DataFormatError`. HDF5 files that refer to
     other files are refused; `allow_virtual` accepts virtual datasets whose sources lie in the same folder.
 
@@ -68,7 +69,7 @@ def load_dataset(
             found = _layout(container)(container) if chosen is None else mapped.read(container, chosen)
         except ShapeError as problem:
             raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
-        return held(found, most_bytes)
+        return held(found, min(HELD_BYTES, most_bytes))
 
 
 def open_container(path: Path, *, allow_virtual: bool = False) -> Container:

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from spectrakan.config import Count, settings
 from spectrakan.data.generate import generate_lazily, in_memory
-from spectrakan.data.lazy import HELD_BYTES
 from spectrakan.data.load import every_cell, held, load_dataset
 from spectrakan.data.problems import Problem, find_problem, problem_named
 from spectrakan.data.regenerate import coarsen
@@ -193,8 +192,7 @@ def find(problem: Problem | None, config: DataSettings) -> Trajectories:
     if config.path is None:
         name = "this problem" if problem is None else f"'{problem.name}'"
         raise ConfigError(f"{name} has no solver and no data of its own; give data.path (--data FILE)")
-    limit = min(HELD_BYTES, 1e9 * config.memory_gigabytes)
-    found = load_dataset(config.path, mapping=config.mapping, most_bytes=limit)
+    found = load_dataset(config.path, mapping=config.mapping, most_bytes=1e9 * config.memory_gigabytes)
     other = problem is not None and found.name != problem.name and find_problem(found.name) is not None
     if problem is not None and other and not config.mapping:
         raise ConfigError(f"'{config.path}' holds {found.name}, not {problem.name}; name that problem instead")

@@ -55,4 +55,4 @@ def test_what_training_would_refuse_is_refused(tmp_path, capsys):
     with pytest.raises(ConfigError, match="holds darcy2d, not droplet2d"):
         told(capsys, "droplet2d", f"data.path={path}")
     with pytest.raises(ConfigError, match="need 105 frames, the trajectories have 21"):
-        told(capsys, "diffusion_reaction1d", "training.mode=autoregressive", "training.horizon=100")
+        told(capsys, "diffusion_reaction1d", "training.mode=autoregressive", "training.horizon=100", "data.frames=21")

@@ -122,5 +122,4 @@ def stored(samples: int) -> Trajectories:
 
 def test_no_other_split_chooses_on_the_test():
     made = split_trajectories(stored(50))
-    assert not made.validation_is_test
     assert not set(made.part("validation")) & set(made.part("test"))

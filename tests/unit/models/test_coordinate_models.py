@@ -215,7 +215,7 @@ def test_deepokan_is_branch_times_trunk_by_loops_with_parameters_behind_the_fram
 @torch.no_grad()
 def test_deeponet_adds_a_bias_to_branch_times_trunk_of_perceptrons():
     model = built("deeponet", signature(1, boundary=("wall",), num_params=1, steady=True)).double()
-    model.bias.copy_(torch.tensor([0.3, -0.7]))
+    model.bias.copy_(torch.tensor([0.3, -0.7], dtype=torch.float64))
     x, params = torch.randn(2, 3, 5, 2).double(), torch.randn(2, 1).double()
     coefficients = model.branch(torch.cat([x[1].flatten(), params[1]]))
     basis = model.trunk(torch.tensor([2 * 0.7 - 1], dtype=torch.float64))

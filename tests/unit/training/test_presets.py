@@ -25,7 +25,8 @@ from spectrakan.training.validate import validator
 
 def test_weights_are_chosen_by_the_relative_error_of_the_whole_rollout(tmp_path):
     made = generate("diffusion_reaction1d", 20, 8)
-    np.asarray(made.values)[...] = np.arange(101.0)[None, :, None, None]
+    # Ramps of different slopes, so that no trajectory is a copy; their relative errors are the same.
+    np.asarray(made.values)[...] = np.arange(101.0)[None, :, None, None] * np.arange(1.0, 21.0)[:, None, None, None]
     write_dataset(tmp_path / "ramp.h5", made)
     choices = resolve("diffusion_reaction1d", [f"data.path={tmp_path / 'ramp.h5'}", "model.name=persistence"]).config
     windows = validation_windows(choices, prepare(choices.task, choices.data))

@@ -88,7 +88,6 @@ def test_a_known_problem_is_recognised_by_the_name_in_its_file(tmp_path: Path):
         ("darcy2d", ["training.epochs=0"], "training.epochs"),
         ("darcy2d", ["training=5"], "'training' must be a group"),
         ("darcy2d", ["budget=best"], "unknown budget 'best'"),
-        ("climate2d", ["budget=pdebench"], "PDEBench has no 'climate2d'"),
         ("darcy2d", ["training.horizon=3"], "one_step unrolls 1 frame"),
         ("darcy2d", ["training.learning_rate=.nan"], "not a finite number"),
         ("darcy2d", ["data.split.gap=3"], "gap=3 needs by=sample_order or by=time"),
