@@ -115,6 +115,16 @@ def test_what_cannot_be_exported_is_refused_with_the_reason_and_leaves_no_file(t
     run(REFUSED, tmp_path)
 
 
+def test_a_shipped_model_keeps_its_results_under_the_optimisations_of_onnxruntime(tmp_path: Path):
+    program = """
+import spectrakan as sk
+from spectrakan.export import export_model
+found = export_model(sk.from_pretrained("cns1d-small"), "gas.onnx", "onnx")
+assert max(found.errors.values()) < 1e-5, found
+"""
+    run(program, tmp_path)
+
+
 @pytest.mark.slow
 def test_three_models_in_one_and_two_dimensions_in_every_format(tmp_path: Path):
     run(MATRIX, tmp_path)
