@@ -23,6 +23,7 @@ CHANGES = {
     **{name: [f"model.{key}={value}" for key, value in SMALL[name].items()] for name in ("cvit", "transolver")},
     "unet": ["model.width=4", "model.num_levels=1"],
     "deepokan": ["model.num_centres=4"],
+    "deeponet": ["model.sensors=8", "model.width=16"],
     "ridge": [],
     "persistence": [],
     "climatology": [],
