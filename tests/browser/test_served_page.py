@@ -39,12 +39,13 @@ def test_a_tap_changes_the_field_within_a_tenth_of_a_second(served, open_page):
         assert page.evaluate(f"{POOL}.events.length") == k + 1
         assert k or page.evaluate(f"Math.max(...{POOL}.model)") > before + 0.1
         page.wait_for_timeout(400)
-    assert min(latencies) <= 100, latencies
+    assert sorted(latencies)[len(latencies) // 2] <= 100, latencies
     begun, start = page.evaluate(f"{POOL}.step"), time.monotonic()
     page.wait_for_timeout(3000)
     rate = (page.evaluate(f"{POOL}.step") - begun) / (time.monotonic() - start)
     frames = page.evaluate("document.body.dataset.frames")
     print(f"latencies {latencies} ms, {rate:.1f} states a second, {frames} frames drawn a second")
+    assert rate >= 10, f"{rate:.1f} new states a second"
     assert "away from the solver" in page.inner_text("#pool-words")
     assert "ms a step" in page.inner_text("#pool-model-time")
 
