@@ -74,7 +74,7 @@ release: $(INSTALLED)
 	$(BIN)/python tools/make_release.py
 
 doctest: $(INSTALLED)
-	$(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' -o testpaths= src/spectrakan README.md docs
+	$(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' -o testpaths= --ignore=docs/examples src/spectrakan README.md docs
 
 reproduce: $(INSTALLED)
 	$(BIN)/python -m experiments $(TABLES)
