@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from spectrakan.runs import as_json
+
 DATA = {
     "droplet2d": (
         "Pools of water with walls, solved by the Lax-Friedrichs scheme of `droplet2d` on 128² cells and averaged to "
@@ -46,7 +48,7 @@ def write_scores(folder: Path, facts: dict[str, Any]) -> None:
     """Write NAME.json, keeping the baselines that are there."""
     path = folder.with_suffix(".json")
     kept = read_scores(folder).get("baselines", {}) if path.is_file() else {}
-    path.write_text(json.dumps({**facts, "baselines": kept}, indent=1) + "\n")
+    path.write_text(json.dumps(as_json({**facts, "baselines": kept}), indent=1) + "\n")
 
 
 def write_baseline(folder: Path, kind: str, entry: dict[str, Any]) -> None:
@@ -54,7 +56,7 @@ def write_baseline(folder: Path, kind: str, entry: dict[str, Any]) -> None:
     path = folder.with_suffix(".json")
     facts = read_scores(folder) if path.is_file() else {"baselines": {}}
     facts["baselines"][kind] = entry
-    path.write_text(json.dumps(facts, indent=1) + "\n")
+    path.write_text(json.dumps(as_json(facts), indent=1) + "\n")
     if "scores" in facts:
         write_card(folder)
 
@@ -134,12 +136,18 @@ def scores(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
+LARGEST_RATIO = 1000.0
+"""A bound this many times what attacks reach says nothing."""
+
+
 def certificate(found: dict[str, Any]) -> str:
     """The bounds in a sentence."""
-    cells = " x ".join(map(str, found["cells"]))
+    cells, bound, worst = " x ".join(map(str, found["cells"])), found["modulation"], found["modulation_attacked"]
+    told = f"by at most {bound:.4g} times ({found['status'].get('modulation', 'estimated')})" if bound else ""
+    if not bound or bound > LARGEST_RATIO * worst:
+        told = "by a factor that is not bounded to any use"
     return (
         f"Around a training input on {cells} cells, in a sup-norm ball of radius {found['radius']:g} in normalised "
         f"units (`sk.certify`): the token's KAN changes by at most {found['kan']:.4g} times the change of its input "
-        f"({found['status'].get('kan', 'estimated')}), the modulation by at most {found['modulation']:.4g} times "
-        f"({found['status'].get('modulation', 'estimated')}); attacks reach {found['modulation_attacked']:.4g}."
+        f"({found['status'].get('kan', 'estimated')}), the modulation {told}; attacks reach {worst:.4g}."
     )

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from spectrakan.runs import as_json as plain
 from spectrakan.serve.guard import Guard, Refused, Turns
 from spectrakan.serve.openapi import openapi_document
 from spectrakan.serve.predict import NPZ, as_json, as_npz, parse_json, parse_npz, predict
@@ -79,7 +80,7 @@ class Server:
     async def models(self, request: Request) -> Response:
         """Every model with what is known of it."""
         kinds = {name: "run" if isinstance(item, GivenRun) else "shipped" for name, item in self.known.items()}
-        return JSONResponse({name: {"kind": kinds[name], **item.facts} for name, item in self.known.items()})
+        return JSONResponse(plain({name: {"kind": kinds[name], **item.facts} for name, item in self.known.items()}))
 
     async def predict(self, request: Request) -> Response:
         """Predicted frames of arrays that a client sends."""
