@@ -61,6 +61,11 @@ def family_stages(scale: Scale) -> list[Stage]:
     return [lambda archive: _cells(PARAMETRIC, scale, COMPETITORS, family_cases())]
 
 
+def family_competitors() -> list[tuple[str, str]]:
+    """Models of the families, as (model, variant)."""
+    return list(dict.fromkeys((row.model, _variant(name, row)) for name, row in COMPETITORS.items()))
+
+
 def family_cases() -> tuple[str, ...]:
     """The cases of the families, such as `burgers1d_given`."""
     return tuple(f"{name}_{kind}" for name in FAMILIES for kind in KINDS)

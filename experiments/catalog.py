@@ -13,8 +13,19 @@ from spectrakan.errors import ConfigError, nearest
 from spectrakan.report.export import to_markdown
 from spectrakan.report.table import Table
 
+
+
+def competitors(scale: Scale) -> dict[str, list[tuple[str, str]]]:
+    """Models of each case, as (model, variant), whose learning rates are chosen."""
+    families = [case for case in attribution.family_cases() if case in scale.cases]
+    return {
+        **{case: main.competitors(scale) for case in scale.main_cases},
+        **{case: attribution.family_competitors() for case in families},
+    }
+
+
 TABLES: dict[str, Callable[[Scale], list[Stage]]] = {
-    "rates": lambda scale: learning_rates.stages(scale, main.competitors(scale)),
+    "rates": lambda scale: learning_rates.stages(scale, competitors(scale)),
     "main": main.stages,
     "droplet": lambda scale: main.stages(scale, ["droplet2d"]),
     "ablation": ablation.ABLATION.stages,
