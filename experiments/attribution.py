@@ -29,7 +29,7 @@ ROWS: dict[str, Variant] = {
     "no_token": Variant("no token", {"model.token": "none", "model.conditioning": "readout"}),
     "no_attention": Variant("token without attention", {"model.use_gml": False}),
     "readout": Variant("token in the readout only", {"model.conditioning": "readout", "model.pool": "center"}),
-    "modes": Variant("token also turns modes", {"model.conditioning": "both"}),
+    "film": Variant("token without transport", {"model.conditioning": "film"}),
     "mlp": Variant("MLP in place of the KAN", {"model.token": "mlp"}),
     "no_gates": Variant("no gates", {"model.gates": False}),
     "coarse": Variant("with a coarse branch", {"model.coarse_num_layers": 4}),
