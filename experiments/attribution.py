@@ -131,9 +131,7 @@ def _detail(part: str) -> Reading:
     return lambda record: record["details"].get(part, {}).get("rmse")
 
 
-def verdicts(
-    results: Results, rows: Mapping[str, Variant], reading: Reading = metric_of("rmse")
-) -> dict[str, str]:
+def verdicts(results: Results, rows: Mapping[str, Variant], reading: Reading = metric_of("rmse")) -> dict[str, str]:
     """The whole model against the best unconditioned one of each case that has several seeds of both."""
     pairs, names = {}, {}
     for case in results.cases():

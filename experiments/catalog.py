@@ -27,7 +27,6 @@ from spectrakan.report.export import to_markdown
 from spectrakan.report.table import Table
 
 
-
 def competitors(scale: Scale) -> dict[str, list[tuple[str, str]]]:
     """Models of each case, as (model, variant), whose learning rates are chosen."""
     families = [case for case in attribution.family_cases() if case in scale.cases]

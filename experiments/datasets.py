@@ -105,7 +105,9 @@ class Datasets:
         if longer:
             count = min(self.scale.long_samples, wanted.num_samples or 1)
             wanted = replace(wanted, num_samples=count, frames=longer_frames(problem, self._case_data(case)))
-        return self._noted(problem, "long" if longer else "test" if resolution is None else f"test{resolution}", wanted, reader)
+        return self._noted(
+            problem, "long" if longer else "test" if resolution is None else f"test{resolution}", wanted, reader
+        )
 
     def other_test(self, case: str, reader: str, kind: str, changes: Mapping[str, Any]) -> TestSet:
         """Samples of the test's seed with other data settings: parameters, time step, number of samples."""

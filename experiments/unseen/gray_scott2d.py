@@ -46,9 +46,10 @@ class GrayScottParameters:
 def sample(
     num_samples: int, resolution: tuple[int, ...], parameters: GrayScottParameters, generator: torch.Generator
 ) -> Tensor:
-    """u = 1 - 2 v, v a sum of bells of height 1/4 and width 0.03 to 0.06 at random places, `(samples, *space, 2)`.
+    """Fields u = 1 - 2 v and v, a sum of bells at random places: `(samples, nx, ny, 2)`.
 
-    The draws do not depend on the cells. Where bells overlap, v is limited to 1/2.
+    Bells have the height 1/4 and widths of 0.03 to 0.06; where they overlap, v is limited to 1/2. The draws do not
+    depend on the cells.
     """
     del parameters
     places = uniform_draws((num_samples, SPOTS, 2), 0.0, 1.0, generator)
@@ -82,7 +83,8 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: GrayScottPa
 
     def rate(modes: Tensor) -> Tensor:
         u, v = torch.fft.irfft2(modes, s=size).unbind(1)
-        return signs * torch.fft.rfft2((1 + u) * v.square())[:, None]
+        gained: Tensor = signs * torch.fft.rfft2((1 + u) * v.square())[:, None]
+        return gained
 
     linear = -diffusivity * squared_waves(size) - loss
     found = modes_at(torch.fft.rfft2(fields - base), times, parameters.longest_step, linear, rate)

@@ -3,7 +3,7 @@
     u_t + u u_x + u_xx + u_xxxx = 0     on (0, L), periodic
 
 Dealiased Fourier products and exponential time differencing of order 4. Long waves grow and short ones decay, so that
-every start ends in chaos: frames begin after 100 units of time. Two nearby states move apart by a factor e in about 11.
+every start ends in chaos: frames begin after 100 units of time.
 """
 
 from __future__ import annotations

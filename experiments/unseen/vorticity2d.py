@@ -54,7 +54,9 @@ def sample(
     drawn = torch.randn(num_samples, 2, count, count, generator=generator, dtype=torch.float64)
     coefficients = torch.complex(*(amplitude * drawn).unbind(1))
     # The real part of the sum over all k has each wave twice, from k and -k.
-    waves = [torch.exp(1j * wave * torch.as_tensor(centres)[:, None]) for centres in Grid.uniform(resolution).coordinates]
+    waves = [
+        torch.exp(1j * wave * torch.as_tensor(centres)[:, None]) for centres in Grid.uniform(resolution).coordinates
+    ]
     return torch.einsum("bkl,xk,yl->bxy", coefficients, *waves).real[..., None]
 
 
@@ -74,7 +76,8 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: VorticityPa
     transport = Transport(size)
 
     def rate(modes: Tensor) -> Tensor:
-        return force - transport(modes)
+        gained: Tensor = force - transport(modes)
+        return gained
 
     modes = torch.fft.rfft2(initial[..., 0].double())
     longest = parameters.longest_step * min(1.0, 64 / max(size))
