@@ -28,7 +28,7 @@ _SAMPLES_AT_ONCE = 64
 class KuramotoSivashinskyParameters:
     """The time step of the solver."""
 
-    longest_step: Positive = 0.25
+    longest_step: Positive = 0.05
     """Longest step of time."""
 
 

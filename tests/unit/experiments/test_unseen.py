@@ -58,7 +58,7 @@ def test_phi_functions_agree_with_their_series_and_with_the_recursion():
     small = torch.tensor([-0.3, -1e-6, 0.0, 0.2], dtype=torch.float64)
     large = torch.tensor([-1.0, -7.0, -300.0, 2.5], dtype=torch.float64)
     for order in (1, 2, 3):
-        series = sum(small**n / math.factorial(n + order) for n in range(20))
+        series = sum(small**n / math.factorial(n + order) for n in range(14))
         assert torch.allclose(phi(order, small), series, rtol=1e-13, atol=0)
         before = large.exp() if order == 1 else phi(order - 1, large)
         assert torch.allclose(phi(order, large), (before - 1 / math.factorial(order - 1)) / large, rtol=1e-10)
@@ -67,7 +67,7 @@ def test_phi_functions_agree_with_their_series_and_with_the_recursion():
 @pytest.mark.parametrize(
     ("equation", "parameters", "start", "time", "steps"),
     [
-        (kuramoto_sivashinsky1d, KS, chaotic, 4.0, (0.25, 0.125, 0.0625)),
+        (kuramoto_sivashinsky1d, KS, chaotic, 1.0, (1 / 32, 1 / 64, 1 / 128)),
         (gray_scott2d, GS, spots, 20.0, (2.0, 1.0, 0.5)),
         (vorticity2d, VO, eddies, 1.0, (0.1, 0.05, 0.025)),
     ],
@@ -97,7 +97,7 @@ def test_a_flame_front_is_carried_by_its_mean(generator):
     start, cells, shift = chaotic(generator), 128, 16
     time = 4.0
     speed = shift * kuramoto_sivashinsky1d.LENGTH / cells / time
-    fine = KS(longest_step=0.05)
+    fine = KS(longest_step=0.01)
     still, moving = (kuramoto_sivashinsky1d.solve(start + c, [time], fine)[:, 0] for c in (0.0, speed))
     assert torch.allclose(moving - speed, still.roll(shift, dims=1), atol=1e-5)
     assert float((still - start).abs().max()) > 0.5
@@ -191,13 +191,12 @@ def test_transport_keeps_energy_and_enstrophy(generator):
 
 
 def test_starts_have_the_spectrum_of_their_covariance():
-    """Each wave has E|c_k|^2 = 2 sigma^2 lambda(k), whatever the cells."""
+    """Coefficients have the variance 7^3 (|q|^2 + 49)^{-5/2}, and functions do not depend on the cells."""
     fields = vorticity2d.sample(400, (32, 32), VO(), torch.Generator().manual_seed(1))[..., 0]
     power = (torch.fft.rfft2(fields) / 32**2).abs().square().mean(0)
-    for k, l in ((1, 0), (2, 1), (3, 3)):
-        # The real part of two independent coefficients: from k and from -k, half of each.
-        expected = 7**3 * (4 * math.pi**2 * (k**2 + l**2) + 49) ** -2.5
-        assert float(power[k, l]) == pytest.approx(expected, rel=0.2)
+    for k, m in ((1, 0), (2, 1), (3, 3)):
+        expected = 7**3 * (4 * math.pi**2 * (k**2 + m**2) + 49) ** -2.5
+        assert float(power[k, m]) == pytest.approx(expected, rel=0.2)
     again = vorticity2d.sample(1, (64, 64), VO(), torch.Generator().manual_seed(2))
     coarse = vorticity2d.sample(1, (32, 32), VO(), torch.Generator().manual_seed(2))
     means = again.reshape(1, 32, 2, 32, 2, 1).mean((2, 4))
