@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from experiments import ablation, appendix, attribution, costs, data_efficiency, derived, learning_rates, main, trials
+from experiments import (
+    ablation,
+    appendix,
+    attribution,
+    costs,
+    data_efficiency,
+    derived,
+    learning_rates,
+    main,
+    mean_drift,
+    out_of_the_box,
+    probe,
+    trials,
+)
 from experiments.archive import Archive
 from experiments.campaign import Stage
 from experiments.scales import Scale
@@ -36,6 +49,7 @@ TABLES: dict[str, Callable[[Scale], list[Stage]]] = {
     "fields": main.fields_stages,
     "families": attribution.family_stages,
     "attribution": attribution.stages,
+    "unseen": out_of_the_box.stages,
 }
 """Stages of each table. Droplet, super-resolution, appendix and stability are made from cells of the main table."""
 
@@ -50,6 +64,9 @@ SECTIONS: dict[str, Callable[[Archive], list[Table]]] = {
     "Data efficiency": data_efficiency.tables,
     "Five-fold horizon": derived.stability_tables,
     "Families and attribution": attribution.tables,
+    "What the token knows": probe.tables,
+    "Out of the box": out_of_the_box.tables,
+    "Spatial means": mean_drift.tables,
     "Learning rates": learning_rates.tables,
     "Trials on validation data": trials.tables,
 }
