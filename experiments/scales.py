@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from experiments.dymixop import register_dymixop
 from experiments.families.catalog import FAMILIES, KINDS, register_families
 from experiments.summarised_ffno import register_summarised
 from experiments.unseen.catalog import UNSEEN, register_unseen
@@ -23,6 +24,8 @@ DEVELOPMENT_SEED = 777
 """Seed of samples that may be scored at any time while a model is developed."""
 
 BASELINES = ("unet", "fno", "ffno", "lno", "transolver", "local_fno", "deepokan", "cvit")
+PEERS = ("dymixop",)
+"""Later models than the paper's eight baselines, written in `experiments`; they compete like these."""
 TRIVIAL = ("persistence", "climatology", "ridge")
 """Trivial baselines: what a trained model has to beat."""
 
@@ -74,6 +77,7 @@ CASES: dict[str, Case] = {
 register_families()  # every process of a campaign reads its cases and models here
 register_unseen()
 register_summarised()
+register_dymixop()
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ class Scale:
     """Numbers of samples of the data-efficiency table, below the preset's."""
     cases: tuple[str, ...] = (*MAIN_CASES, FIELDS_CASE)
     baselines: tuple[str, ...] = BASELINES
+    peers: tuple[str, ...] = ()
+    """Competitors beside the baselines."""
     trivial: tuple[str, ...] = TRIVIAL
     test_seed: int = TEST_SEED
     test_samples: int | None = None
@@ -116,6 +122,7 @@ _CAMPAIGN = Scale(
     rate_share=1.0,
     efficiency=(100, 300),
     cases=tuple(CASES),
+    peers=PEERS,
     test_samples=500,
 )
 SCALES: dict[str, Scale] = {
