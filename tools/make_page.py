@@ -49,7 +49,7 @@ def write_page(target: Path) -> None:
 
 
 def give_attention(path: Path) -> None:
-    """Make the weights of the only softmax, those of the token over the cells, a second output: `(batch, 1, cells)`."""
+    """Make the only softmax, the token's weights over the cells, a second output `(batch, 1, cells)`."""
     model = onnx.load(path)
     weights = [node.output[0] for node in model.graph.node if node.op_type == "Softmax"]
     if len(weights) != 1:
