@@ -15,19 +15,11 @@ from typing import Any
 
 import h5py
 
-from spectrakan.data.source import Stamp
 from spectrakan.errors import ConfigError, DataFormatError
 
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
 BLOCK_BYTES = 2**20
 """Bytes that are fetched at a time."""
-
-
-class RemoteStamp(Stamp):
-    """A file elsewhere has no identity here that could be compared."""
-
-    def check(self, path: Path) -> None:
-        """Nothing to compare."""
 
 
 def is_remote(path: Path | str) -> bool:

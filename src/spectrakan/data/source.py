@@ -23,6 +23,8 @@ from spectrakan.fields import Source
 
 Block = tuple[slice, ...]
 """One slice for each stored axis, each with a start, a stop and a positive step; a source gives it with all axes."""
+Stamp = tuple[int, int, int] | None
+"""Identity, size and time of change of a file, to detect that it was replaced; None where nothing is compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,29 +67,13 @@ class FileSource:
             return np.asarray(stored[block[::-1]]).T if self.reverse else np.asarray(stored[block])
 
 
-@dataclass(frozen=True)
-class Stamp:
-    """Identity, size and time of change of a file, to detect that it was replaced after it was opened."""
-
-    inode: int
-    size: int
-    changed: int
-
-    @classmethod
-    def of(cls, path: Path) -> Stamp:
-        """The stamp of a file as it is now (a folder has none: its parts change one by one)."""
-        try:
-            status = path.stat()
-        except OSError as problem:
-            raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
-        if path.is_dir():
-            return cls(0, 0, 0)
-        return cls(status.st_ino, status.st_size, status.st_mtime_ns)
-
-    def check(self, path: Path) -> None:
-        """Refuse a file that was replaced while arrays were being read from it."""
-        if Stamp.of(path) != self:
-            raise DataFormatError(f"'{path}' was changed while data were being read from it; load it again")
+def stamp_of(path: Path) -> Stamp:
+    """The stamp of a file as it is now; a folder has none, because its parts change one by one."""
+    try:
+        status = path.stat()
+    except OSError as problem:
+        raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
+    return None if path.is_dir() else (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def read_whole(source: Source) -> npt.NDArray[Any]:
@@ -103,7 +89,8 @@ def size_in_bytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
 MOST_OPEN = 16
 """Files kept open at a time; the one used longest ago is closed first."""
 
-_open: OrderedDict[tuple[int, str, Stamp], tuple[Callable[[Path], Any], Any]] = OrderedDict()
+Key = tuple[int, Path, Stamp, Callable[[Path], Any]]
+_open: OrderedDict[Key, Any] = OrderedDict()
 
 
 def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
@@ -112,25 +99,21 @@ def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
     The process id is part of the key: a handle inherited by `fork` shares its library's state with the parent
     and must not be used. A file that is no longer the one of the stamp is refused.
     """
-    key = (os.getpid(), str(path), stamp)
-    if key in _open and _open[key][0] is opener:
-        _open.move_to_end(key)
-        return _open[key][1]
-    stamp.check(path)
-    if key in _open:
-        _close(_open.pop(key)[1])
-    handle = opener(path)
-    _open[key] = (opener, handle)
-    while len(_open) > MOST_OPEN:
-        (owner, _, _), (_, oldest) = _open.popitem(last=False)
-        if owner == os.getpid():
-            _close(oldest)
-    return handle
+    key = (os.getpid(), path, stamp, opener)
+    if key not in _open:
+        if stamp is not None and stamp_of(path) != stamp:
+            raise DataFormatError(f"'{path}' was changed while data were being read from it; load it again")
+        _open[key] = opener(path)
+        while len(_open) > MOST_OPEN:
+            _close(next(iter(_open)))
+    _open.move_to_end(key)
+    return _open[key]
 
 
-def _close(handle: Any) -> None:
-    """Close a handle; a folder of files (Zarr) has none to close."""
-    if hasattr(handle, "close"):
+def _close(key: Key) -> None:
+    """Forget a handle and close it, if it is this process's; a folder of files (Zarr) has none to close."""
+    handle = _open.pop(key)
+    if key[0] == os.getpid() and hasattr(handle, "close"):
         handle.close()
 
 
@@ -141,5 +124,5 @@ def released(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for key in [key for key in _open if key not in before and key[:2] == (os.getpid(), str(path))]:
-            _close(_open.pop(key)[1])
+        for key in [key for key in _open if key not in before and key[:2] == (os.getpid(), path)]:
+            _close(key)

@@ -109,17 +109,14 @@ class _Series:
     points: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
-def recognises(container: Container) -> bool:
-    """Whether an npz file has the names of a known pair and its axes."""
+def read(container: Container) -> Trajectories | None:
+    """Days as samples of the steady problem; None unless an npz file has the names of a known pair and its axes."""
     pair = next((pair for pair in PAIRS if container.arrays.keys() >= set(pair)), None)
     if container.kind != "npz" or pair is None:
-        return False
-    return 72 in container.arrays[pair[0]].shape if pair is LOCA_PAIR else "lat" in container and "lon" in container
-
-
-def read(container: Container) -> Trajectories:
-    """Days as samples of the steady problem, temperature to pressure."""
-    return read_days([container]).trajectories()
+        return None
+    located = {"lat", "lon"} <= container.arrays.keys()
+    known = 72 in container.arrays[pair[0]].shape if pair is LOCA_PAIR else located
+    return read_days([container]).trajectories() if known else None
 
 
 def read_days(containers: Sequence[Container]) -> ClimateDays:

@@ -17,9 +17,9 @@ from typing import Any
 import h5py
 
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, require_regular, require_size
-from spectrakan.data.remote import RemoteStamp, is_remote, open_remote
-from spectrakan.data.source import FileSource, Stamp, opened, released, size_in_bytes
+from spectrakan.data.decoding import MAX_OBJECTS, decoding, mismatch, require_regular, require_size, walk
+from spectrakan.data.remote import is_remote, open_remote
+from spectrakan.data.source import FileSource, opened, released, size_in_bytes, stamp_of
 from spectrakan.fields import Source
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -55,7 +55,7 @@ def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False)
     Virtual datasets are refused unless `allow_virtual` is set; even then their sources must be sound HDF5 files
     in the same folder.
     """
-    stamp = RemoteStamp(0, 0, 0) if is_remote(path) else Stamp.of(path)
+    stamp = None if is_remote(path) else stamp_of(path)
     arrays: dict[str, Source] = {}
     attributes: dict[str, dict[str, Any]] = {}
     faults: dict[str, str] = {}
@@ -65,7 +65,7 @@ def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False)
         if texts:
             require_sound_heaps(path)
         attributes[""] = _attributes(file, texts=texts)
-        for name, item in _walk(path, file):
+        for name, item in _objects(path, file):
             attributes[name] = _attributes(item, texts=texts)
             if isinstance(item, h5py.Dataset) and item.shape is not None:
                 _require_bounded(path, name, item)
@@ -116,41 +116,33 @@ def _open_file(path: Path) -> h5py.File:
     return open_remote(path) if is_remote(path) else h5py.File(path, "r")
 
 
-def _walk(path: Path, file: h5py.File) -> Iterator[tuple[str, Any]]:
+def _objects(path: Path, file: h5py.File) -> Iterator[tuple[str, Any]]:
     """Every object once, by its first name, opened from its parent so that the time is linear in their number.
 
     Soft links are not followed; they stay inside the file, since links to other files are refused.
     """
-    seen = set()
-    waiting: list[tuple[str, h5py.Group, str]] = [("", file, "/")]
-    while waiting:
-        name, parent, key = waiting.pop()
-        item = parent[key]
-        info = h5py.h5o.get_info(item.id)
-        if (info.fileno, info.addr) in seen:
-            continue
-        seen.add((info.fileno, info.addr))
-        if name:
-            yield name, item
-        if isinstance(item, h5py.Group):
-            if name.count("/") >= MAX_DEPTH:
-                raise mismatch(path, f"{name[:40]}...", f"groups at most {MAX_DEPTH} deep", "deeper ones")
-            if len(seen) + len(waiting) + len(item) > MAX_OBJECTS:
-                raise mismatch(path, name, f"at most {MAX_OBJECTS} objects", "more")
-            links = _hard_links(path, item)
-            waiting += [(f"{name}/{link}" if name else link, item, link) for link in reversed(links)]
+    seen = {_address(file)}
+
+    def inside(item: Any) -> Iterator[tuple[str, Any]]:
+        if not isinstance(item, h5py.Group):
+            return
+        if len(item) > MAX_OBJECTS:
+            raise mismatch(path, item.name, f"at most {MAX_OBJECTS} objects", f"{len(item)}")
+        for key in item:
+            link = item.get(key, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                remedy = "copy the arrays into one file"
+                raise mismatch(path, key, "arrays inside the file", f"a link to the file '{link.filename}'", remedy)
+            if isinstance(link, h5py.HardLink) and _address(child := item[key]) not in seen:
+                seen.add(_address(child))
+                yield key, child
+
+    return walk(path, file, inside)
 
 
-def _hard_links(path: Path, group: h5py.Group) -> list[str]:
-    names = []
-    for key in group:
-        link = group.get(key, getlink=True)
-        if isinstance(link, h5py.ExternalLink):
-            remedy = "copy the arrays into one file"
-            raise mismatch(path, key, "arrays inside the file", f"a link to the file '{link.filename}'", remedy)
-        if isinstance(link, h5py.HardLink):
-            names.append(key)
-    return names
+def _address(item: Any) -> tuple[int, int]:
+    info = h5py.h5o.get_info(item.id)
+    return info.fileno, info.addr
 
 
 def _attributes(item: Any, *, texts: bool) -> dict[str, Any]:

@@ -39,13 +39,10 @@ TYPES = {"periodic": "PERIODIC", "wall": "WALL", "dirichlet": "WALL", "outflow":
 AXES = ("x", "y", "z")
 
 
-def recognises(container: Container) -> bool:
-    """Whether the groups are The Well's."""
-    return "dimensions/time" in container and any(name.split("/")[0] in GROUPS for name in container.arrays)
-
-
-def read(container: Container) -> Trajectories:
-    """A file of The Well."""
+def read(container: Container) -> Trajectories | None:
+    """A file of The Well; None where the groups are others."""
+    if "dimensions/time" not in container or not any(name.split("/")[0] in GROUPS for name in container.arrays):
+        return None
     axes = _names(container, "dimensions", "spatial_dims")
     centres = [_shared(container, f"dimensions/{axis}") for axis in axes]
     clock = _shared(container, "dimensions/time")
