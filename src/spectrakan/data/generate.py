@@ -60,8 +60,8 @@ def in_memory(
     step = max(1, CHUNK_VALUES // int(np.prod(lazy.values.shape[1:])))
     pieces: list[Trajectories] = []
     for begin in range(0, lazy.num_samples, step):
-        kept = keep(_read(lazy.select(slice(begin, begin + step))))
-        pieces.append(_read(kept, dtype))
+        kept = keep(lazy.select(slice(begin, begin + step)).with_arrays(np.asarray))
+        pieces.append(kept.with_arrays(lambda array: np.asarray(array, dtype)))
     first = pieces[0]
     unchanged, whole = ((each.times.shape, each.fields, each.grid.shape, each.param_names) for each in (first, lazy))
     return replace(
@@ -72,11 +72,6 @@ def in_memory(
         # Samples that lost frames, fields, cells or parameters cannot be solved anew from their origin.
         origin=lazy.origin if unchanged == whole else {},
     )
-
-
-def _read(lazy: Trajectories, dtype: npt.DTypeLike = np.float64) -> Trajectories:
-    inputs = None if lazy.inputs is None else np.asarray(lazy.inputs, dtype)
-    return replace(lazy, values=np.asarray(lazy.values, dtype), inputs=inputs)
 
 
 def generate_lazily(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,23 +124,16 @@ def _read(container: Container) -> Trajectories:
 
 def every_cell(found: Trajectories, stride: int) -> Trajectories:
     """Every `stride`-th cell along each axis, beginning with the first; arrays in a file stay unread."""
-    key = (slice(None), slice(None), *(slice(None, None, stride),) * len(found.grid.shape))
-
-    def cut(array: Array) -> Array:
-        return array.narrow(*key) if isinstance(array, LazyArray) else array[key]
-
-    inputs = None if found.inputs is None else cut(found.inputs)
-    # Every n-th cell differs from what the solver gives on a coarser grid, so the origin goes.
-    return replace(found, values=cut(found.values), inputs=inputs, grid=stride_grid(found.grid, stride), origin={})
+    return found.cells(stride_grid(found.grid, stride), *(slice(None, None, stride),) * len(found.grid.shape))
 
 
 def held(found: Trajectories, most_bytes: float) -> Trajectories:
     """The same with the fields that fit in so many bytes in memory, and larger ones as they are."""
 
     def read(array: Array) -> Array:
-        fits = isinstance(array, LazyArray) and array.nbytes <= most_bytes
+        if isinstance(array, LazyArray):
+            return np.asarray(array) if array.nbytes <= most_bytes else array
         # A part of an array in memory is copied, so that the whole can go.
-        return np.asarray(array) if fits else np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+        return np.ascontiguousarray(array)
 
-    inputs = None if found.inputs is None else read(found.inputs)
-    return replace(found, values=read(found.values), inputs=inputs)
+    return found.with_arrays(read)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from spectrakan.data.generate import generate_lazily
@@ -109,5 +107,4 @@ def coarsen(trajectories: Trajectories, resolution: int) -> Trajectories:
             values = np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
         return np.ascontiguousarray(values.astype(array.dtype))
 
-    inputs = None if trajectories.inputs is None else average(trajectories.inputs)
-    return replace(trajectories, values=average(trajectories.values), inputs=inputs, grid=new, origin={})
+    return trajectories.with_arrays(average, grid=new, origin={})
