@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrakan.data.loader import Loader
-from spectrakan.data.split import PARTS, SplitSettings, split_groups
-from spectrakan.data.survey import duplicate_groups
+from spectrakan.data.split import PARTS, SplitSettings, duplicate_groups, split_groups
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, Grid, Trajectories

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from spectrakan.config import as_mapping, build_settings
+from spectrakan.data.container import Block
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.data.problems import equation_of
-from spectrakan.data.source import Block
-from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
-from spectrakan.fields import Trajectories
+from spectrakan.fields import Progress, Trajectories
 from spectrakan.numerics.time_integration import check_times
 from spectrakan.pde.equation import Equation
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.source import size_in_bytes
+from spectrakan.data.container import size_in_bytes
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Source, blocks
 

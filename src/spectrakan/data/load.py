@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 
 from spectrakan.data.axes import stride_grid
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, released
 from spectrakan.data.decoding import decoding, require_regular, require_size
 from spectrakan.data.formats import climate, dimensions, native, pdebench, plain, the_well
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.archives import MAGIC, open_archive, open_torch
-from spectrakan.data.formats.hdf5 import is_hdf5, open_hdf5
+from spectrakan.data.formats.hdf5 import is_hdf5, is_remote, open_hdf5
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
 from spectrakan.data.formats.mat import HEADER_5, HEADER_73, open_mat, open_mat73
 from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
 from spectrakan.data.formats.zarr import is_zarr, open_zarr
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
-from spectrakan.data.remote import is_remote
-from spectrakan.data.source import released
 from spectrakan.errors import DataFormatError, ShapeError
 from spectrakan.fields import Array, Trajectories
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from spectrakan.data.generate import generate_lazily
-from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Array, Grid, Trajectories
+from spectrakan.fields import Array, Grid, Progress, Trajectories
 from spectrakan.numerics.resample import overlap_matrix
 
 SAMENESS = 1e-3

@@ -43,6 +43,9 @@ class Array(Source, Protocol):
         ...
 
 
+Progress = Callable[[int, int], None]
+"""Called with (done, total) whenever a piece of long work is done; both count samples, or bytes in a download."""
+
 BLOCK_BYTES = 2**26
 """Most that is read in one piece while a large array is copied (64 MiB)."""
 

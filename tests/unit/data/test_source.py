@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spectrakan.data.source import MOST_OPEN, opened, released, stamp_of
+from spectrakan.data.container import MOST_OPEN, opened, released, stamp_of
 from spectrakan.errors import DataFormatError
 
 

@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, size_in_bytes
 from spectrakan.data.decoding import decoding, mismatch, require_size, walk
-from spectrakan.data.source import size_in_bytes
 from spectrakan.fields import Source
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")

@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.axes import globe_grid
-from spectrakan.data.container import NUMBERS, Container
+from spectrakan.data.container import NUMBERS, Container, read_whole
 from spectrakan.data.decoding import decoding
-from spectrakan.data.source import read_whole
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 

@@ -3,12 +3,19 @@
 A file is looked through once before anything in it is read. It is refused if it can lead to other files
 (external links, external storage, virtual datasets), if its groups are nested without end, or if an array
 declares far more bytes than are stored.
+
+A file behind an address (`hf://`, `https://`, `s3://`, ...) is read through fsspec: the parts that a window touches
+are fetched when they are read, and nothing is kept on disk. Heaps of texts cannot be checked before they are read, as
+those of local files are: read addresses that you trust.
+
+    hf://datasets/ORGANISATION/NAME/path/in/it.hdf5      needs huggingface_hub (extra `hub`)
 """
 
 from __future__ import annotations
 
 import math
 import mmap
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +23,14 @@ from typing import Any
 
 import h5py
 
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, FileSource, opened, released, size_in_bytes, stamp_of
 from spectrakan.data.decoding import MAX_OBJECTS, decoding, mismatch, require_regular, require_size, walk
-from spectrakan.data.remote import is_remote, open_remote
-from spectrakan.data.source import FileSource, opened, released, size_in_bytes, stamp_of
+from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import Source
 
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
+FETCHED_BYTES = 2**20
+"""Bytes that are fetched at a time from an address."""
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PLAIN_FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 """Filters that keep the number of bytes; at most one filter beside them may compress."""
@@ -34,6 +43,15 @@ HEAP = b"GCOL\x01\x00\x00\x00"
 """Four letters, version 1 and three reserved bytes open a global heap, followed by its size."""
 HEAP_HEADER = 16
 """Bytes before the first object of a heap, and bytes before the content of each object."""
+
+
+def is_remote(path: Path | str) -> bool:
+    """Whether a path is an address; `Path` folds the two slashes of one.
+
+    >>> is_remote("hf://datasets/a/b.hdf5"), is_remote(Path("s3://bucket/b.h5")), is_remote("/data/b.h5")
+    (True, True, False)
+    """
+    return ADDRESS.match(str(path)) is not None
 
 
 def is_hdf5(path: Path) -> bool:
@@ -113,7 +131,22 @@ def _sizes_add_up(content: mmap.mmap, start: int) -> bool:
 
 
 def _open_file(path: Path) -> h5py.File:
-    return open_remote(path) if is_remote(path) else h5py.File(path, "r")
+    return _open_remote(path) if is_remote(path) else h5py.File(path, "r")
+
+
+def _open_remote(path: Path) -> Any:
+    """The HDF5 file at an address."""
+    address = ADDRESS.sub(r"\1://", str(path), count=1)
+    try:
+        import fsspec
+    except ImportError:
+        raise ConfigError(f"reading '{address}' needs fsspec: pip install fsspec, or download the file") from None
+    try:
+        return h5py.File(fsspec.open(address, "rb", block_size=FETCHED_BYTES).open(), "r")
+    except (ImportError, ValueError) as problem:
+        raise ConfigError(f"cannot open '{address}': {problem}; hf:// needs spectrakan[hub]") from None
+    except OSError as problem:
+        raise DataFormatError(f"cannot read '{address}' as HDF5: {problem}") from None
 
 
 def _objects(path: Path, file: h5py.File) -> Iterator[tuple[str, Any]]:

@@ -17,10 +17,9 @@ from pydantic import Field
 
 from spectrakan.config import build_settings, read_yaml, settings
 from spectrakan.data.axes import grid_around, increasing, stored_times, unit_times
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, GroupedSource
 from spectrakan.data.decoding import mismatch, require_regular
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import GroupedSource
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, FieldSpec, Grid, Source, Trajectories
 

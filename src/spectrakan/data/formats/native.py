@@ -17,10 +17,9 @@ import numpy.typing as npt
 import torch
 
 from spectrakan.config import as_mapping, build_settings, settings
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import read_whole
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, FieldSpec, Grid, Trajectories
 

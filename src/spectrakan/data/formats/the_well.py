@@ -25,10 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.axes import grid_around, stored_times
-from spectrakan.data.container import Container
+from spectrakan.data.container import Block, Container, read_whole
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import Block, read_whole
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Array, Boundary, FieldSpec, Trajectories
 

@@ -23,10 +23,9 @@ from typing import IO, Any
 import numpy as np
 
 from spectrakan.config import read_regular
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, FileSource, opened, size_in_bytes, stamp_of
 from spectrakan.data.decoding import decoding, mismatch, missing_package, require_size, walk
 from spectrakan.data.formats.netcdf import open_labelled, open_labelled_zarr
-from spectrakan.data.source import FileSource, opened, size_in_bytes, stamp_of
 from spectrakan.fields import Source
 
 METADATA = (".zgroup", ".zarray", "zarr.json")
