@@ -30,7 +30,7 @@ from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.runtime import DTYPES, enough_memory, restarts, started
 from spectrakan.training.session import Session
 from spectrakan.training.stop import Stopped, StopRequest, listening
-from spectrakan.training.tracking import Tracker, require_tracking
+from spectrakan.training.tracking import TRACKERS, require_tracking
 
 Data = Trajectories | Path | str
 
@@ -203,7 +203,7 @@ def _carry_out(
             log = stack.enter_context(closing(RunLog(writes.log)))
             told.append(LogWriter(log, config.runtime.log_steps))
             for name in config.runtime.track:
-                told.append(stack.enter_context(closing(Tracker(name, writes, session))))
+                told.append(stack.enter_context(closing(TRACKERS[name](writes, session))))
         saver = CheckpointWriter(session, folder, log)
         # The log before the checkpoint: a kill between the two must not lose a line that the checkpoint is past.
         told += [saver, *listeners]
