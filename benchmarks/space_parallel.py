@@ -18,7 +18,7 @@ import torch.distributed as dist
 from benchmarks.memory import peak
 from spectrakan.fields import Grid, GridPart, OperatorSignature, SpaceGroup
 from spectrakan.models import build_model
-from spectrakan.training.loss import loss
+from spectrakan.training.objective import loss
 
 RECORD = Path(__file__).parent / "space_parallel.json"
 CASES = {"2048": {"width": 8, "readout_width": 32}, "1024": {"width": 32}}

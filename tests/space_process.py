@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import spectrakan as sk
 from spectrakan.fields import GridPart, SpaceGroup
-from spectrakan.training.loss import loss
+from spectrakan.training.objective import loss
 
 SMALL = {"width": 5, "num_modes": 4, "num_layers": 2}
 COARSE = {"coarse_num_layers": 1, "coarse_num_modes": 3}

@@ -21,7 +21,7 @@ from spectrakan.data.prepare import prepare
 from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, DataFormatError, RunError, ShapeError
 from spectrakan.fields import Trajectories
-from spectrakan.training.loss import loss as training_loss
+from spectrakan.training.objective import loss as training_loss
 from spectrakan.training.optimizer import rate_factor
 from spectrakan.training.resolve import resolve
 

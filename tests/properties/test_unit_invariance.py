@@ -16,7 +16,7 @@ from small_models import SMALL
 from spectrakan.fields import Trajectories
 from spectrakan.models.catalog import MODELS
 from spectrakan.training import train
-from spectrakan.training.loss import LossName
+from spectrakan.training.settings import LossName
 
 SCALES = (2.0**-100, 2.0**100)
 CHANGES = {

@@ -15,8 +15,8 @@ from spectrakan.data.prepare import GENERATED_SAMPLES, Prepared, find, trimmed
 from spectrakan.fields import Array, Window
 from spectrakan.models import build_model
 from spectrakan.training.assemble import training_windows
+from spectrakan.training.objective import Objective
 from spectrakan.training.resolve import Resolved, planned
-from spectrakan.training.unroll import Objective
 
 
 def print_estimate(resolved: Resolved) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -236,28 +235,15 @@ class Operator(nn.Module):
         bundle = Bundle(tensors={"weights": self.state_dict()}, documents={"model": describe_model(self)})
         save_bundle(Path(folder), bundle)
 
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        record: Mapping[str, Any] | None = None,
-        commit_message: str = "Add a model of spectrakan",
-        private: bool | None = None,
-        token: str | None = None,
-        branch: str | None = None,
-        create_pr: bool = False,
-    ) -> str:
+    def push_to_hub(self, repo_id: str, *, record: Mapping[str, Any] | None = None, **options: Any) -> str:
         """Put the files of `save_pretrained` and a card into a repository of the Hugging Face Hub (extra `hub`).
 
-        The card's scores are those of `record`, the record of a run (`run.record`). Gives the commit's address.
+        The card's scores are those of `record`, the record of a run (`run.record`); `options` are `commit_message`,
+        `private`, `token`, `branch` and `create_pr`. Gives the commit's address.
         """
-        from spectrakan.models.hub import CARD, model_card, push
+        from spectrakan.models.hub import push
 
-        with tempfile.TemporaryDirectory() as beside:
-            self.save_pretrained(folder := Path(beside) / "model")
-            files = {path.name: path.read_bytes() for path in folder.iterdir()}
-        files[CARD] = model_card(self, record).replace("ORGANISATION/NAME", repo_id).encode()
-        return push(repo_id, files, commit_message, private=private, token=token, branch=branch, create_pr=create_pr)
+        return push(self, repo_id, record, **options)
 
     def _residuals(self, window: Window) -> tuple[Tensor, Tensor, Sequence[Axis]]:
         """Residuals of the network along true frames and the true ones, `(step, field, batch, *space)`; the axes."""

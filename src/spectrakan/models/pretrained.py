@@ -14,7 +14,7 @@ from spectrakan.config import build_settings
 from spectrakan.errors import DataFormatError, SpectraKANError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.catalog import config_class, construct
-from spectrakan.models.hub import HubOptions, fetched, is_repository
+from spectrakan.models.hub import fetched, is_repository
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.mean_field import MeanField
@@ -38,26 +38,17 @@ def shipped() -> list[str]:
     return sorted(path.parent.name for path in PRETRAINED.glob("*/model.json"))
 
 
-def from_pretrained(
-    folder: Path | str,
-    *,
-    revision: str | None = None,
-    cache_dir: Path | str | None = None,
-    local_files_only: bool = False,
-    force_download: bool = False,
-    token: str | None = None,
-) -> Operator:
+def from_pretrained(folder: Path | str, **options: Any) -> Operator:
     """The operator that `save_pretrained` wrote, bit for bit; of a run's folder, the best one.
 
     The name of a model that ships with the package (`shipped`) is taken for its folder, unless such a folder is here.
-    `organisation/name` that is no folder here is a repository of the Hugging Face Hub (extra `hub`), with
-    `revision`, `cache_dir`, `local_files_only`, `force_download` and `token` as in huggingface_hub.
+    `organisation/name` that is no folder here is a repository of the Hugging Face Hub (extra `hub`); `options` are
+    then `revision`, `cache_dir`, `local_files_only`, `force_download` and `token` of `hf_hub_download`.
     The model is first built without memory and compared with the names and shapes in the file. Anything else than a
     saved model raises `DataFormatError`.
     """
     if is_repository(folder):
-        options = HubOptions(revision, cache_dir, local_files_only, force_download, token)
-        with fetched(str(folder), options) as here:
+        with fetched(str(folder), **options) as here:
             return from_pretrained(here)
     if not Path(folder).exists() and str(folder) in shipped():
         folder = PRETRAINED / folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import torch
@@ -14,16 +14,17 @@ from spectrakan.data.prepare import Prepared
 from spectrakan.data.windows import Starts, Windows
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Window
-from spectrakan.fields.grid_part import whole_of
+from spectrakan.fields.grid_part import summed, whole_of
 from spectrakan.models import build_model, from_pretrained, wrap_module
 from spectrakan.models.operator import Operator
+from spectrakan.models.rollout import rollout
+from spectrakan.numerics.float64 import to_float64
 from spectrakan.runs import data_digest
+from spectrakan.training.objective import Objective
 from spectrakan.training.runtime import Runtime
 from spectrakan.training.session import Session
-from spectrakan.training.settings import RunSettings
+from spectrakan.training.settings import RunSettings, TrainingSettings
 from spectrakan.training.synced_norm import synchronise_norms
-from spectrakan.training.unroll import Objective
-from spectrakan.training.validate import validator
 
 STATISTICS_WINDOWS = 512
 """Windows that statistics of a model with weights come from; one without weights takes all: that is its training."""
@@ -142,3 +143,41 @@ def spread_out(windows: Windows, count: int, runtime: Runtime) -> Iterator[Windo
     numbers = torch.linspace(0, len(windows) - 1, count, dtype=torch.float64).round().long().tolist()
     for first in range(0, count, STATISTICS_BATCH):
         yield runtime.move(windows.gather(numbers[first : first + STATISTICS_BATCH]))
+
+
+def validator(
+    windows: Windows | None, config: TrainingSettings, runtime: Runtime
+) -> Callable[[Operator], float | None]:
+    """The error by which the best weights are chosen: of whole rollouts on these windows; None where there are none.
+
+    Mean over samples and fields of ||p - t|| / ||t||, norms over all frames and cells, in physical units. Processes
+    share the samples; a rollout that is not finite makes the error infinite.
+    """
+
+    def validate(model: Operator) -> float | None:
+        if windows is None:
+            return None
+        mine = range(runtime.data_rank, len(windows), runtime.data_size)
+        batches = (mine[first : first + config.batch_size] for first in range(0, len(mine), config.batch_size))
+        total = sum(_errors(model, windows.gather(batch), runtime) for batch in batches)
+        error = runtime.sum((total,))[0] / (runtime.parts * len(windows))
+        return error if math.isfinite(error) else math.inf
+
+    return validate
+
+
+@torch.no_grad()
+def _errors(model: Operator, window: Window, runtime: Runtime) -> float:
+    """Sum over some samples of their errors."""
+    window = runtime.move(window)
+    inputs, targets, params = window.inputs, window.targets, window.params
+    if model.signature.evolves:
+        pred = rollout(model, inputs, targets.shape[1], params, window.grid)
+    else:
+        pred = model(inputs, params, window.grid)[:, None]
+    # In float64: squares of fields of 1e-25 or 1e20 are nothing or infinite in float32.
+    sums = (to_float64(v).square().flatten(1, -2).sum(1) for v in (pred - targets, targets))
+    error, size = (summed(part, window.grid).sqrt() for part in sums)
+    ratio = error / size.clamp_min(torch.finfo(size.dtype).tiny)
+    # A field that is zero throughout has no relative error; its absolute one stands in.
+    return float(to_float64(torch.where(size > 0, ratio, error).mean(-1)).sum())

@@ -22,34 +22,38 @@ REDRAW_SECONDS = 0.2
 
 
 class Display:
-    """Shows nothing; the displays below show sentences, counters of long work and events of training."""
+    """Shows nothing; the displays below show sentences, and how much of long work is done."""
 
+    every_epoch = False
+    """Whether all epochs are shown as sentences, or the best ones alone."""
     validation = ""
     """The last validation error, as text."""
 
     def say(self, text: str) -> None:
         """Show a sentence."""
 
+    def draw(self, title: str, done: int, total: int, text: str = "") -> None:
+        """Show how much of the work of that title is done, with a text beside it."""
+
     def progress(self, title: str) -> Counter:
         """A callback for long work of that title."""
-        return lambda done, total: None
-
-    def show_step(self, event: StepTaken) -> None:
-        """Show a step of training."""
-
-    def show_epoch(self, event: EpochEnded, text: str) -> None:
-        """Show the end of an epoch, which `text` describes."""
+        return lambda done, total: self.draw(title, done, total)
 
     def listener(self, event: Event) -> None:
         """Show an event of training."""
         match event:
             case StepTaken():
-                self.show_step(event)
+                speed = event.samples / max(event.seconds, 1e-9)
+                numbers = f"rate {event.rate:.1e}  {speed:.0f} samples/s"
+                text = f"epoch {event.epoch + 1}  loss {event.loss:.4f}{self.validation}  {numbers}"
+                self.draw("training", event.step, event.total_steps, text)
             case EpochEnded():
-                error = "" if event.validation is None else f"  validation {event.validation:.4f}"
-                self.validation = error or self.validation
-                best = "  best" if event.is_best else ""
-                self.show_epoch(event, f"epoch {event.epoch + 1}/{event.epochs}  loss {event.loss:.4f}{error}{best}")
+                if event.validation is not None:
+                    self.validation = f"  validation {event.validation:.4f}"
+                if event.is_best or self.every_epoch:
+                    numbers = f"loss {event.loss:.4f}{self.validation}{'  best' if event.is_best else ''}"
+                    left = event.seconds * (event.epochs - event.epoch - 1)
+                    self.say(f"epoch {event.epoch + 1}/{event.epochs}  {numbers}  {left:.0f} s left")
             case Recovered():
                 self.say(
                     f"step {event.step}: {event.reason}; the step was not taken. Back to the last good state, "
@@ -65,7 +69,7 @@ def display(shown: bool | None = None) -> Iterator[Display]:
     if shown is False or (shown is None and not (notebook or terminal)):
         yield Display()
     elif notebook:
-        yield NotebookLine()
+        yield NotebookBar()
     elif not terminal:
         yield PlainLines()
     else:
@@ -76,8 +80,8 @@ def display(shown: bool | None = None) -> Iterator[Display]:
             TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[text]}"),
         )
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            yield LiveLine(bar)
+        with Progress(*columns, console=Console(stderr=True)) as bars:
+            yield MovingBars(bars)
 
 
 @contextmanager
@@ -87,48 +91,25 @@ def progress_bar(title: str) -> Iterator[Counter]:
         yield shown.progress(title)
 
 
-class LiveLine(Display):
-    """Bars that move; best epochs and recoveries stay above them."""
+class MovingBars(Display):
+    """A bar for each title, which appears with the first piece of work and vanishes with the last."""
 
-    def __init__(self, bar: Progress) -> None:
-        self.bar = bar
-        self.line: TaskID | None = None
+    def __init__(self, bars: Progress) -> None:
+        self.bars = bars
+        self.tasks: dict[str, TaskID] = {}
 
     def say(self, text: str) -> None:
         """Print a sentence above the bars."""
-        self.bar.console.print(text, highlight=False, soft_wrap=True)
+        self.bars.console.print(text, highlight=False, soft_wrap=True)
 
-    def progress(self, title: str) -> Counter:
-        """A bar that appears with the first piece of work and vanishes with the last."""
-        made: list[TaskID] = []
-
-        def show(done: int, total: int) -> None:
-            if not made:
-                made.append(self.bar.add_task(title, total=total, text=""))
-            self.bar.update(made[0], completed=done, total=total, visible=done < total)
-
-        return show
-
-    def show_step(self, event: StepTaken) -> None:
-        """Move the training bar."""
-        if self.line is None:
-            self.line = self.bar.add_task("training", total=event.total_steps, text="")
-        speed = event.samples / max(event.seconds, 1e-9)
-        self.bar.update(
-            self.line,
-            description=f"epoch {event.epoch + 1}",
-            completed=event.step,
-            total=event.total_steps,
-            text=f"loss {event.loss:.4f}{self.validation}  rate {event.rate:.1e}  {speed:.0f} samples/s",
-        )
-
-    def show_epoch(self, event: EpochEnded, text: str) -> None:
-        """Print the best epochs above the bar."""
-        if event.is_best:
-            self.say(text)
+    def draw(self, title: str, done: int, total: int, text: str = "") -> None:
+        """Move a bar."""
+        if title not in self.tasks:
+            self.tasks[title] = self.bars.add_task(title, total=total, text=text)
+        self.bars.update(self.tasks[title], completed=done, total=total, text=text, visible=done < total)
 
 
-class NotebookLine(Display):
+class NotebookBar(Display):
     """A bar with a line of text below the cell, drawn again in place; it needs no widgets."""
 
     def __init__(self) -> None:
@@ -140,22 +121,14 @@ class NotebookLine(Display):
         """Print a sentence above the bar."""
         print(text)  # noqa: T201 - showing progress is what this file is for
 
-    def progress(self, title: str) -> Counter:
-        """Draw the bar for long work of that title."""
-        return lambda done, total: self._draw(done, total, title)
-
-    def show_step(self, event: StepTaken) -> None:
-        """Draw the bar of training."""
-        text = f"epoch {event.epoch + 1}  loss {event.loss:.4f}{self.validation}  rate {event.rate:.1e}"
-        self._draw(event.step, event.total_steps, text)
-
-    def _draw(self, done: int, total: int, text: str) -> None:
+    def draw(self, title: str, done: int, total: int, text: str = "") -> None:
+        """Draw the bar, unless it was drawn a moment ago."""
         now = time.monotonic()
         if done < total and now - self.drawn < REDRAW_SECONDS:
             return
         self.drawn = now
         bar = f"<progress value='{done}' max='{max(total, 1)}' style='width: 16em'></progress>"
-        shown = self.output.HTML(f"{bar} {done}/{total} {html.escape(text)}")
+        shown = self.output.HTML(f"{bar} {done}/{total} {html.escape(text or title)}")
         if self.handle is None:
             self.handle = self.output.display(shown, display_id=True)
         else:
@@ -163,38 +136,20 @@ class NotebookLine(Display):
 
 
 class PlainLines(Display):
-    """A line for each epoch and recovery with the time left, and one for each tenth of long work."""
+    """A line for each epoch and recovery, and one for each tenth of other long work."""
+
+    every_epoch = True
 
     def __init__(self) -> None:
-        self.begin = 0.0
-        self.first: int | None = None
-        self.pace = ""
+        self.tenths: dict[str, int] = {}
 
     def say(self, text: str) -> None:
         """Print a line."""
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - showing progress is what this file is for
 
-    def progress(self, title: str) -> Counter:
-        """Print a line for each tenth."""
-        shown = 0
-
-        def show(done: int, total: int) -> None:
-            nonlocal shown
-            tenth = 10 * done // max(total, 1)
-            if tenth > shown:
-                shown = tenth
-                self.say(f"{title}: {done} of {total}")
-
-        return show
-
-    def show_step(self, event: StepTaken) -> None:
-        """Take the mean time of a step since the first."""
-        if self.first is None:
-            self.first, self.begin = event.step - 1, time.monotonic() - event.seconds
-        seconds = (time.monotonic() - self.begin) / max(1, event.step - self.first)
-        speed, left = event.samples / max(seconds, 1e-9), seconds * (event.total_steps - event.step)
-        self.pace = f"  rate {event.rate:.1e}  {speed:.0f} samples/s  {left:.0f} s left"
-
-    def show_epoch(self, event: EpochEnded, text: str) -> None:
-        """Print the epoch with the time left."""
-        self.say(text + self.pace)
+    def draw(self, title: str, done: int, total: int, text: str = "") -> None:
+        """Print a line for each tenth; that of training is shown by its epochs."""
+        tenth = 10 * done // max(total, 1)
+        if title != "training" and tenth > self.tenths.get(title, 0):
+            self.tenths[title] = tenth
+            self.say(f"{title}: {done} of {total}")

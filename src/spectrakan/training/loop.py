@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from spectrakan.fields import Window
+from spectrakan.training.objective import horizon_at
 from spectrakan.training.runtime import noise_source
 from spectrakan.training.session import Session
-from spectrakan.training.unroll import horizon_at
 
 SETTLED = 10
 """Steps before the running mean of the loss is compared with."""
@@ -112,7 +112,7 @@ def take_step(session: Session, window: Window, epoch: int, since: float) -> Ste
     limit = session.config.training.clip_norm or math.inf
     norm = float(torch.nn.utils.clip_grad_norm_(session.parameters, limit))
     # One sum gives all processes the loss, and whether a stop or a checkpoint is requested in any of them.
-    requests = (float(session.stop_requested()), float(runtime.writes and session.checkpoint_wanted()))
+    requests = (float(session.stop()), float(runtime.writes and session.checkpoint_wanted()))
     loss, stop, save = runtime.sum((loss / runtime.world_size, *requests))
     session.stopping, session.checkpoint_due = stop > 0, save > 0
     if reason := _divergence(session, loss, norm):

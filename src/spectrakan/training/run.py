@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from spectrakan.checkpoint import Checkpoint, load_best, load_newest, require_same_run, save_best
@@ -16,21 +17,22 @@ from spectrakan.config import as_mapping, as_overrides
 from spectrakan.data.prepare import Prepared, prepare
 from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
+from spectrakan.evaluation import EvaluationSettings, evaluate
 from spectrakan.fields import Trajectories
+from spectrakan.fields.grid_part import whole_of
 from spectrakan.models import from_pretrained
 from spectrakan.models.operator import Operator, describe_model
-from spectrakan.runs import RunFolder, RunLog, cut_log, read_log, read_record, write_record
+from spectrakan.runs import RunFolder, RunLog, cut_log, make_record, provenance, read_log, read_record, write_record
 from spectrakan.storage import versions
 from spectrakan.training.assemble import build_session, calibrate_operator
 from spectrakan.training.display import Display, display
 from spectrakan.training.listeners import CheckpointWriter, LogWriter
 from spectrakan.training.loop import Listener, train_epochs
-from spectrakan.training.outcome import final_scores, record_of
 from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.runtime import DTYPES, enough_memory, restarts, started
 from spectrakan.training.session import Session
-from spectrakan.training.stop import Stopped, StopRequest, listening
-from spectrakan.training.tracking import Tracker, require_tracking
+from spectrakan.training.stop import Stopped, listening
+from spectrakan.training.tracking import TRACKERS, require_tracking
 
 Data = Trajectories | Path | str
 
@@ -173,12 +175,12 @@ def _run(
         )
         processes = None if saved is None else int(saved.position.get("processes", 1))
         session = build_session(config, prepared, runtime, module, processes=processes)
-        session.stop_requested, session.save_requested = stop, stop.take_save
+        session.stop = stop
         if folder is not None:
             _restore(session, folder, saved)
         told = [*listeners, shown.listener] if runtime.writes else []
         try:
-            return _carry_out(session, prepared, folder, told, stop)
+            return _carry_out(session, prepared, folder, told)
         except Stopped:
             if folder is not None and runtime.writes:
                 shown.say(f"stopped; continue by: spectrakan train --resume {folder.path}")
@@ -190,9 +192,8 @@ def _carry_out(
     prepared: Prepared,
     folder: RunFolder | None,
     listeners: Sequence[Listener],
-    stop: StopRequest,
 ) -> Run:
-    config, runtime = session.config, session.runtime
+    config, runtime, stop = session.config, session.runtime, session.stop
     writes = folder if runtime.writes else None
     begin = time.perf_counter()
     spent = 0.0 if folder is None else sum(line.get("seconds", 0.0) for line in read_log(folder.log))
@@ -203,7 +204,7 @@ def _carry_out(
             log = stack.enter_context(closing(RunLog(writes.log)))
             told.append(LogWriter(log, config.runtime.log_steps))
             for name in config.runtime.track:
-                told.append(stack.enter_context(closing(Tracker(name, writes, session))))
+                told.append(stack.enter_context(closing(TRACKERS[name](writes, session))))
         saver = CheckpointWriter(session, folder, log)
         # The log before the checkpoint: a kill between the two must not lose a line that the checkpoint is past.
         told += [saver, *listeners]
@@ -225,12 +226,55 @@ def _carry_out(
     seconds = spent + time.perf_counter() - begin
     if writes is not None:
         save_best(writes.best, describe_model(model), model.state_dict(), session.run_id)
-    scores = final_scores(model, prepared, config, runtime)
-    record = record_of(model, prepared, config, scores, seconds=seconds, runtime=runtime, digest=session.data_sha256)
+    record = _record(session, prepared, seconds)
     if writes is not None:
         write_record(writes.record, record)
     runtime.wait()
     return Run(model, record, None if folder is None else folder.path)
+
+
+def _record(session: Session, prepared: Prepared, seconds: float) -> dict[str, Any]:
+    """The record of a run: its scores on the test part, whose samples the processes share, where there is one.
+
+    Its config, data hash, seed and versions are enough to repeat it.
+    """
+    model, config, runtime, data = session.model, session.config, session.runtime, prepared.trajectories
+    part, scores = prepared.part("test"), {}
+    if part.samples:
+        # A problem with times of its own to score has no horizon beside them.
+        own = None if prepared.problem.scored_times or data.steady else prepared.horizon
+        scores = evaluate(
+            model,
+            part.trajectories,
+            horizon=config.data.horizon or own,
+            samples=part.samples,
+            anomalies_from=prepared.part("train").samples if prepared.problem.anomalies else None,
+            settings=EvaluationSettings(batch_size=config.training.batch_size, share=runtime.share),
+        )
+    return make_record(
+        table="main",
+        task=config.task,
+        model=model.name,
+        variant=config.model["variant"],
+        scale=config.budget,
+        seed=config.runtime.seed,
+        resolution=list(whole_of(data.grid).shape),
+        num_samples=data.num_samples,
+        horizon=scores.get("horizon"),
+        metrics=scores.get("metrics", {}),
+        metrics_per_field=scores.get("metrics_per_field", {}),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        train_seconds=round(seconds, 3),
+        peak_memory_mb=round(runtime.peak_memory_mb(), 1),
+        config=as_mapping(config),
+        provenance=provenance(
+            data_sha256=session.data_sha256,
+            device=runtime.device.type,
+            processes=runtime.world_size,
+            threads=torch.get_num_threads(),
+            split=prepared.split.to_json(),
+        ),
+    )
 
 
 def _keep_data(resolved: Resolved, folder: RunFolder) -> Resolved:

@@ -15,10 +15,11 @@ from spectrakan.errors import ConfigError, DataFormatError, RunError
 from spectrakan.models.operator import Operator, describe_model
 from spectrakan.theory.control import cap_slopes
 from spectrakan.theory.parts import token_kan
+from spectrakan.training.objective import Objective
 from spectrakan.training.optimizer import WeightAverage, build_optimizer, rate_factor
 from spectrakan.training.runtime import Runtime, random_states, require_compiler, restore_random
 from spectrakan.training.settings import RunSettings
-from spectrakan.training.unroll import Objective
+from spectrakan.training.stop import StopRequest
 
 RECOVERY_RATE = 0.5
 """What the learning rate is multiplied by at each recovery."""
@@ -64,8 +65,7 @@ class Session:
         self.best_weights: dict[str, Tensor] = {}
         self.good: Checkpoint | None = None
         self.run_id = ""
-        self.stop_requested: Callable[[], bool] = lambda: False
-        self.save_requested: Callable[[], bool] = lambda: False
+        self.stop = StopRequest()
         self.checkpoint_wanted: Callable[[], bool] = lambda: False
         self.stopping = False
         self.checkpoint_due = False

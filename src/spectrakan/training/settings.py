@@ -12,11 +12,11 @@ from spectrakan.data.prepare import DataSettings
 from spectrakan.errors import ConfigError
 from spectrakan.models.catalog import meanings_of
 from spectrakan.theory.control import LipschitzSettings
-from spectrakan.training.loss import LossName
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
+LossName = Literal["mse", "relative_l2"]
 ScheduleName = Literal["one_cycle", "cosine", "constant"]
 
 

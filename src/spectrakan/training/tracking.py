@@ -8,9 +8,9 @@ environment variables (`WANDB_MODE`, `MLFLOW_TRACKING_URI`, ...). A resumed run 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError
@@ -38,47 +38,27 @@ def _installed(name: str) -> bool:
         return False
 
 
-def numbers_of(event: Event) -> dict[str, float]:
-    """What an event adds to the curves, by the name of the curve."""
-    if isinstance(event, StepTaken):
-        return {"loss/step": event.loss, "rate": event.rate}
-    if isinstance(event, EpochEnded):
-        validation = {} if event.validation is None else {"validation": event.validation}
-        return {"loss/epoch": event.loss, **validation}
-    return {}
-
-
-class Sink(Protocol):
-    """Where numbers go."""
-
-    def add(self, numbers: Mapping[str, float], step: int) -> None:
-        """Add one point to each named curve."""
-        ...
-
-    def close(self) -> None:
-        """Put all curves where they belong."""
-        ...
-
-
 class Tracker:
-    """A listener that passes events on to a sink."""
-
-    def __init__(self, name: str, folder: RunFolder, session: Session) -> None:
-        kinds: dict[str, type[TensorBoard] | type[WandB] | type[MLflow]]
-        kinds = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}
-        self.sink: Sink = kinds[name](folder, session)
+    """A listener that passes the numbers of events on to a service."""
 
     def __call__(self, event: Event) -> None:
         """Add the numbers of an event to their curves."""
-        if numbers := numbers_of(event):
-            self.sink.add(numbers, event.step)
+        if isinstance(event, StepTaken):
+            self.add({"loss/step": event.loss, "rate": event.rate}, event.step)
+        elif isinstance(event, EpochEnded):
+            validation = {} if event.validation is None else {"validation": event.validation}
+            self.add({"loss/epoch": event.loss, **validation}, event.step)
+
+    def add(self, numbers: Mapping[str, float], step: int) -> None:
+        """Add one point to each named curve."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Close the sink."""
-        self.sink.close()
+        """Put all curves where they belong."""
+        raise NotImplementedError
 
 
-class TensorBoard:
+class TensorBoard(Tracker):
     """Event files in the run's folder; points of a killed run after its last checkpoint are dropped."""
 
     def __init__(self, folder: RunFolder, session: Session) -> None:
@@ -97,7 +77,7 @@ class TensorBoard:
         self.writer.close()
 
 
-class WandB:
+class WandB(Tracker):
     """A run of Weights & Biases with the id of ours, so that a resumed run continues it."""
 
     def __init__(self, folder: RunFolder, session: Session) -> None:
@@ -121,7 +101,7 @@ class WandB:
         self.run.finish()
 
 
-class MLflow:
+class MLflow(Tracker):
     """A run of MLflow, found again by a tag with the id of ours."""
 
     def __init__(self, folder: RunFolder, session: Session) -> None:
@@ -148,3 +128,8 @@ class MLflow:
     def close(self) -> None:
         """Finish the run."""
         self.client.set_terminated(self.run_id)
+
+
+TRACKERS: dict[str, Callable[[RunFolder, Session], Tracker]]
+TRACKERS = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}
+"""The tracker of each service."""

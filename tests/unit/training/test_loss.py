@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from spectrakan.fields import Grid
-from spectrakan.training.loss import FLOOR, loss
+from spectrakan.training.objective import FLOOR, loss
 
 
 def wave(cells, mode=1, amplitude=1.0):

@@ -16,11 +16,10 @@ from spectrakan.data.write import write_dataset
 from spectrakan.fields import Trajectories
 from spectrakan.models.spectrakan import SpectraKANConfig
 from spectrakan.models.trivial import Persistence, TrivialConfig
-from spectrakan.training.assemble import validation_windows
+from spectrakan.training.assemble import validation_windows, validator
 from spectrakan.training.presets import BUDGETS, PLANS, preset
 from spectrakan.training.resolve import resolve
 from spectrakan.training.runtime import Runtime
-from spectrakan.training.validate import validator
 
 
 def test_weights_are_chosen_by_the_relative_error_of_the_whole_rollout(tmp_path):

@@ -14,9 +14,9 @@ from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models import build_model
 from spectrakan.runs import read_log
 from spectrakan.training import StepTaken, train
+from spectrakan.training.objective import Objective
 from spectrakan.training.runtime import Runtime, pick_device, require_compiler, started
 from spectrakan.training.settings import RuntimeSettings, TrainingSettings
-from spectrakan.training.unroll import Objective
 
 OWN_PRODUCTS = ("spectrakan", "amfno", "fno", "local_fno", "deepokan", "unet")
 """Models with products, splines or statistics that autocast does not know of."""

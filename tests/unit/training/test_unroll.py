@@ -8,8 +8,8 @@ import torch
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
+from spectrakan.training.objective import Objective, horizon_at
 from spectrakan.training.settings import TrainingSettings
-from spectrakan.training.unroll import Objective, horizon_at
 
 
 class Scale(Operator):
