@@ -18,7 +18,9 @@ from spectrakan.report.export import to_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = Archive(ROOT / "results", ROOT / "results" / ".cache", "small")
-OTHERS = ("Ablation: architecture", "Learning rates", "Families and attribution")
+WITHOUT_RECORDS = ("Families and attribution", "What the token knows", "Out of the box", "Spatial means")
+"""Sections that came after the campaign at `small`."""
+OTHERS = ("Ablation: architecture", "Learning rates", *WITHOUT_RECORDS)
 SAME = [title for title in SECTIONS if title not in OTHERS]
 """Sections whose tables have the same rows now as when the page was written; trials have other names."""
 

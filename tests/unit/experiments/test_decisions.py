@@ -13,8 +13,8 @@ from experiments.scales import SCALES
 
 
 def test_a_bracket_grows_until_its_best_rate_is_inside(archive: Archive, keep):
-    scale, competitor = SCALES["smoke"], [("fno", "default")]
-    first, *further = learning_rates.stages(scale, competitor)
+    scale = SCALES["smoke"]
+    first, *further = learning_rates.stages(scale, {"darcy2d": [("fno", "default")]})
     mine = [cell for cell in first(archive) if cell.case == "darcy2d"]
     assert [cell.label for cell in mine] == ["lr0.001", "lr0.004"]
     assert all(cell.overrides[1] == "training.epochs=1" for cell in mine), "half of the preset's two epochs"
