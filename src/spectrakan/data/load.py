@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 from spectrakan.data.axes import stride_grid
@@ -15,7 +16,7 @@ from spectrakan.data.decoding import decoding, require_regular, require_size
 from spectrakan.data.formats import climate, dimensions, native, pdebench, plain, the_well
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.archives import MAGIC, open_archive, open_torch
-from spectrakan.data.formats.hdf5 import is_hdf5, is_remote, open_hdf5
+from spectrakan.data.formats.hdf5 import is_remote, open_hdf5
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
 from spectrakan.data.formats.mat import HEADER_5, HEADER_73, open_mat, open_mat73
 from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
@@ -77,14 +78,13 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
         require_regular(path)
         with path.open("rb") as file:
             head = file.read(32)
-        hierarchical = is_hdf5(path)
     except OSError as problem:
         raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
     if not head:
         raise DataFormatError(f"'{path}' is empty")
-    if hierarchical and head.startswith(HEADER_73):
-        return open_mat73(path, allow_virtual=allow_virtual)
-    if hierarchical:
+    if h5py.is_hdf5(path):
+        if head.startswith(HEADER_73):
+            return open_mat73(path, allow_virtual=allow_virtual)
         container = open_hdf5(path, allow_virtual=allow_virtual)
         return open_netcdf(path, faults=container.faults) if _names_axes(container) else container
     # Other kinds are read whole: a sparse file must not declare what is not on the disk.

@@ -13,6 +13,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import field
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -152,21 +153,21 @@ def split_frames(num_samples: int, num_frames: int, config: SplitSettings) -> Sp
     >>> split_frames(1, 100, SplitSettings(by="time", gap=5, train=0.5, validation=0.25, test=0.25)).frames
     {'train': (0, 45), 'validation': (50, 73), 'test': (78, 100)}
     """
-    kept = [name for name, share in zip(PARTS, config.fractions, strict=True) if share > 0]
-    targets = _targets(num_frames - config.gap * (len(kept) - 1), config.fractions)
-    if min(target for target, share in zip(targets, config.fractions, strict=True) if share) < 2:
+    frames = _successive(num_frames, config, 2, "frames")
+    return Split.from_json({"frames": frames, **{name: list(range(num_samples)) for name in frames}})
+
+
+def _successive(total: int, config: SplitSettings, least: int, things: str) -> dict[str, tuple[int, int]]:
+    """Where each part begins and ends when its share of so many things in a row follows the part before it."""
+    shares = {name: share for name, share in zip(PARTS, config.fractions, strict=True) if share > 0}
+    targets = _targets(total - config.gap * (len(shares) - 1), list(shares.values()))
+    if min(targets) < least:
         raise ConfigError(
-            f"{num_frames} frames are too few for {len(kept)} parts of at least 2 frames with gaps of {config.gap}"
+            f"{total} {things} are too few for {len(shares)} parts of at least {least} {things} with gaps of "
+            f"{config.gap}; lower the gap"
         )
-    frames: dict[str, tuple[int, int]] = {}
-    begin = 0
-    for name, target in zip(PARTS, targets, strict=True):
-        if target:
-            frames[name] = (begin, begin + target)
-            begin += target + config.gap
-    everyone = tuple(range(num_samples))
-    train, validation, calibration, test = (everyone if name in frames else () for name in PARTS)
-    return Split(train=train, validation=validation, calibration=calibration, test=test, frames=frames)
+    begins = accumulate((target + config.gap for target in targets), initial=0)
+    return {name: (begin, begin + target) for name, begin, target in zip(shares, begins, targets, strict=False)}
 
 
 def split_groups(groups: Sequence[Sequence[int]], config: SplitSettings, seed: int = 0) -> Split:
@@ -195,33 +196,21 @@ def _at_random(groups: Sequence[Sequence[int]], config: SplitSettings, seed: int
         # The last groups go to parts that would otherwise stay empty (few groups, or large ones).
         eligible = empty if empty and len(order) - position <= len(empty) else range(len(PARTS))
         parts[max(eligible, key=lambda index: missing[index])].extend(groups[int(chosen)])
-    train, validation, calibration, test = (tuple(sorted(part)) for part in parts)
-    return Split(train=train, validation=validation, calibration=calibration, test=test)
+    return Split.from_json({name: sorted(part) for name, part in zip(PARTS, parts, strict=True)})
 
 
 def _in_time_order(groups: Sequence[Sequence[int]], config: SplitSettings) -> Split:
     """Cut the stored order into parts; a copy of a later part's sample is dropped from the earlier one."""
     total = sum(len(group) for group in groups)
-    kept = [share for share in config.fractions if share > 0]
-    targets = _targets(total - config.gap * (len(kept) - 1), config.fractions)
-    if min((target for target, share in zip(targets, config.fractions, strict=True) if share), default=0) < 1:
-        raise ConfigError(
-            f"{total} samples are too few for {len(kept)} parts with gaps of {config.gap}; lower the gap"
-        )
     copies = {index: max(group) for group in groups for index in group}
-    parts: dict[str, tuple[int, ...]] = {}
-    begin = 0
-    for name, target in zip(PARTS, targets, strict=True):
-        end = begin + target
+    parts: dict[str, list[int]] = {}
+    for name, (begin, end) in _successive(total, config, 1, "samples").items():
         # A sample that comes again after this part would be known before its test.
-        parts[name] = tuple(index for index in range(begin, end) if copies[index] < end)
-        begin = end + config.gap if target else begin
-    if empty := [name for name, target in zip(PARTS, targets, strict=True) if target and not parts[name]]:
-        raise ConfigError(f"every sample of the part '{empty[0]}' comes again later, so nothing is left of it")
+        parts[name] = [index for index in range(begin, end) if copies[index] < end]
+        if not parts[name]:
+            raise ConfigError(f"every sample of the part '{name}' comes again later, so nothing is left of it")
     used = {index for part in parts.values() for index in part}
-    train, validation, calibration, test = parts.values()
-    unused = tuple(index for index in range(total) if index not in used)
-    return Split(train=train, validation=validation, calibration=calibration, test=test, unused=unused)
+    return Split.from_json({**parts, "unused": [index for index in range(total) if index not in used]})
 
 
 def _targets(total: int, fractions: Sequence[float]) -> list[int]:

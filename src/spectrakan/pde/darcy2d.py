@@ -139,20 +139,15 @@ def solve(inputs: Tensor, times: Sequence[float], parameters: DarcyParameters) -
     >>> round(float(pressure.max()), 3)
     0.073
     """
-    coefficient, source = _coefficient_and_source(inputs, parameters)
-    return solve_darcy(coefficient, source, parameters)[:, None, :, :, None]
-
-
-def _coefficient_and_source(inputs: Tensor, parameters: DarcyParameters) -> tuple[Tensor, Tensor]:
     if inputs.shape[-1] not in (1, 2):
         raise ShapeError(
             "darcy2d takes the coefficient (B, nx, ny, 1), or coefficient and source (B, nx, ny, 2), "
             f"got {tuple(inputs.shape)}"
         )
     coefficient = inputs[..., 0]
-    if inputs.shape[-1] == 2:
-        return coefficient, inputs[..., 1]
-    return coefficient, per_sample(parameters.beta, coefficient).expand_as(coefficient)
+    constant = per_sample(parameters.beta, coefficient).expand_as(coefficient)
+    source = inputs[..., 1] if inputs.shape[-1] == 2 else constant
+    return solve_darcy(coefficient, source, parameters)[:, None, :, :, None]
 
 
 EQUATION = Equation(

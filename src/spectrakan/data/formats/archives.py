@@ -18,8 +18,6 @@ from spectrakan.fields import Source
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 """How a zip file begins: with its first member, or with its end if it is empty."""
-_MOST_HEADER = 10_000
-"""NumPy's own limit on the text that describes an array."""
 
 
 def open_archive(path: Path) -> Container:
@@ -59,7 +57,7 @@ def _member(path: Path, key: str, archive: zipfile.ZipFile, member: zipfile.ZipI
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = reader(stream, max_header_size=_MOST_HEADER)
+        shape, _, dtype = reader(stream)
     if dtype.hasobject:
         # Its content would be a pickle; the name is kept for error messages.
         return np.empty((), object)

@@ -31,7 +31,6 @@ from spectrakan.fields import Source
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
 FETCHED_BYTES = 2**20
 """Bytes that are fetched at a time from an address."""
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PLAIN_FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 """Filters that keep the number of bytes; at most one filter beside them may compress."""
 
@@ -52,19 +51,6 @@ def is_remote(path: Path | str) -> bool:
     (True, True, False)
     """
     return ADDRESS.match(str(path)) is not None
-
-
-def is_hdf5(path: Path) -> bool:
-    """Whether the file has the signature of HDF5 at one of its positions: 0, 512, 1024, 2048, ... ."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        offset = 0
-        while offset + len(SIGNATURE) <= size and offset <= 2**20:
-            file.seek(offset)
-            if file.read(len(SIGNATURE)) == SIGNATURE:
-                return True
-            offset = max(512, 2 * offset)
-    return False
 
 
 def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False) -> Container:

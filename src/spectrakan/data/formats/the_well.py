@@ -42,7 +42,10 @@ def read(container: Container) -> Trajectories | None:
     """A file of The Well; None where the groups are others."""
     if "dimensions/time" not in container or not any(name.split("/")[0] in GROUPS for name in container.arrays):
         return None
-    axes = _names(container, "dimensions", "spatial_dims")
+    listed = container.attribute("spatial_dims", of="dimensions")
+    if listed is None or not 1 <= np.size(listed) <= 3:
+        raise mismatch(container.path, "dimensions@spatial_dims", "the names of one to three axes", f"{listed!r}")
+    axes = tuple(str(name) for name in np.atleast_1d(listed))
     centres = [_shared(container, f"dimensions/{axis}") for axis in axes]
     clock = _shared(container, "dimensions/time")
     samples = int(container.attribute("n_trajectories") or 0) or _samples(container)
@@ -161,13 +164,6 @@ def _samples(container: Container) -> int:
     return 1
 
 
-def _names(container: Container, group: str, attribute: str) -> tuple[str, ...]:
-    listed = container.attribute(attribute, of=group)
-    if listed is None or not 1 <= np.size(listed) <= 3:
-        raise mismatch(container.path, f"{group}@{attribute}", "the names of one to three axes", f"{listed!r}")
-    return tuple(str(name) for name in np.atleast_1d(listed))
-
-
 def _shared(container: Container, key: str) -> npt.NDArray[np.float64]:
     """Coordinates or times that are the same for all samples, also where they are stored for each."""
     source = container.array(key)
@@ -182,16 +178,14 @@ def _shared(container: Container, key: str) -> npt.NDArray[np.float64]:
 def _boundary(container: Container, axes: tuple[str, ...]) -> tuple[Boundary, ...]:
     """The boundary of each axis; empty unless all are known."""
     known: dict[str, Boundary] = {}
-    for said in (attributes for name, attributes in container.attributes.items() if _is_boundary(name)):
+    for name, said in container.attributes.items():
+        if not name.startswith("boundary_conditions/") or name.count("/") > 1:
+            continue
         kind = BOUNDARIES.get(str(said.get("bc_type", "")).lower())
         for axis in np.atleast_1d(said.get("associated_dims", [])):
             if kind is not None:
                 known.setdefault(str(axis), kind)
     return tuple(known[axis] for axis in axes) if set(axes) <= known.keys() else ()
-
-
-def _is_boundary(name: str) -> bool:
-    return name.startswith("boundary_conditions/") and name.count("/") == 1
 
 
 def _scalars(container: Container, samples: int) -> tuple[dict[str, float], dict[str, npt.NDArray[np.float64]]]:

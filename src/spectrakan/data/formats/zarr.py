@@ -68,7 +68,9 @@ def open_zarr(path: Path) -> Container:
             _require_bounded(path, key, array, {name: files[name] for name in present}, compressor)
             arrays[key] = FileSource(path, key, tuple(array.shape), np.dtype(array.dtype), stamp, _open_store)
             attributes[key] = dict(array.attrs)
-            named.append(bool(_dimension_names(array)))
+            named.append(
+                bool(getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS"))
+            )
     if named and all(named) and not any("/" in key for key in arrays):
         return open_labelled(path, open_labelled_zarr, "Zarr", faults=faults)
     return Container(path, "Zarr", arrays, attributes, faults=faults)
@@ -115,10 +117,6 @@ def _folder_entries(parent: Any) -> Iterable[tuple[str, os.DirEntry[str]]]:
 def _members(item: Any) -> Iterable[tuple[str, Any]]:
     """Arrays and groups inside a group, as zarr itself finds them."""
     return sorted(item.members(max_depth=0)) if hasattr(item, "members") else ()
-
-
-def _dimension_names(array: Any) -> Any:
-    return getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
 
 
 def _compressor(path: Path, key: str, metadata: Any) -> str | None:
