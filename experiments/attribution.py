@@ -15,7 +15,7 @@ from experiments.cells import Cell, as_overrides
 from experiments.comparison import LEAST_SEEDS, compare
 from experiments.families.catalog import FAMILIES, KINDS
 from experiments.scales import Scale
-from experiments.summaries import Results, metric_of
+from experiments.summaries import Reading, Results, metric_of
 from spectrakan.report.table import Column, Row, Score, Table
 
 ATTRIBUTION, PARAMETRIC = "attribution", "families"
@@ -29,7 +29,7 @@ ROWS: dict[str, Variant] = {
     "no_token": Variant("no token", {"model.token": "none", "model.conditioning": "readout"}),
     "no_attention": Variant("token without attention", {"model.use_gml": False}),
     "readout": Variant("token in the readout only", {"model.conditioning": "readout", "model.pool": "center"}),
-    "modes": Variant("token also turns modes", {"model.conditioning": "both"}),
+    "film": Variant("token without transport", {"model.conditioning": "film"}),
     "mlp": Variant("MLP in place of the KAN", {"model.token": "mlp"}),
     "no_gates": Variant("no gates", {"model.gates": False}),
     "coarse": Variant("with a coarse branch", {"model.coarse_num_layers": 4}),
@@ -50,6 +50,15 @@ COMPETITORS: dict[str, Variant] = {
 UNCONDITIONED = ("no_token", "ffno", "fno")
 """Rows that receive parameters as channels, and no summary."""
 
+OUTSIDE_NOTE = (
+    "One parameter lies outside its range of training, by at most 25 % of the range's width, the others within; all "
+    "ends of all ranges count alike."
+)
+STEP_NOTE = (
+    "Every second frame is seen and predicted. No operator receives the time step: with parameters given, nothing "
+    "shows the longer step, and every model fails; where parameters are hidden, the frames of the history show it."
+)
+
 
 def stages(scale: Scale) -> list[Stage]:
     """All rows on all cases, seed by seed, so that early seeds of all rows come first."""
@@ -59,6 +68,11 @@ def stages(scale: Scale) -> list[Stage]:
 def family_stages(scale: Scale) -> list[Stage]:
     """All competitors on all families."""
     return [lambda archive: _cells(PARAMETRIC, scale, COMPETITORS, family_cases())]
+
+
+def family_competitors() -> list[tuple[str, str]]:
+    """Models of the families, as (model, variant)."""
+    return list(dict.fromkeys((row.model, _variant(name, row)) for name, row in COMPETITORS.items()))
 
 
 def family_cases() -> tuple[str, ...]:
@@ -88,39 +102,46 @@ def _variant(name: str, row: Variant) -> str:
 
 def tables(archive: Archive) -> list[Table]:
     """Errors of the rows on each case with a record, and of families the verdict against unconditioned models."""
+    families, parts = Results.of(archive, PARAMETRIC), Results.of(archive, ATTRIBUTION)
     made = [
-        _table(title, Results.of(archive, name), rows)
-        for title, name, rows in (
-            ("Parametric families: RMSE of rollouts", PARAMETRIC, COMPETITORS),
-            ("What each part is worth: RMSE", ATTRIBUTION, ROWS),
-        )
+        _table("Parametric families: RMSE of rollouts", families, COMPETITORS),
+        _table("Parameters outside the range of training: RMSE", families, COMPETITORS, "outside", OUTSIDE_NOTE),
+        _table("Twice the time step of training: RMSE", families, COMPETITORS, "other_step", STEP_NOTE),
+        _table("What each part is worth: RMSE", parts, ROWS),
     ]
     return [table for table in made if table is not None]
 
 
-def _table(title: str, results: Results, rows: Mapping[str, Variant]) -> Table | None:
-    cases = results.cases()
+def _table(title: str, results: Results, rows: Mapping[str, Variant], part: str = "", note: str = "") -> Table | None:
+    """A table of the test's RMSE, or of the one that the details hold under the name `part`."""
+    reading = _detail(part) if part else metric_of("rmse")
+    cases = [case for case in results.cases() if not part or part in results.first(case)["details"]]
     if not cases:
         return None
-    reading = metric_of("rmse")
     lines = []
     for name, row in rows.items():
         found = [results.find(case, row.model, _variant(name, row), name) for case in cases]
         lines.append(Row(row.label, tuple(Score(None) if each is None else each.score(reading) for each in found)))
-    notes = [f"{case}: {sentence}" for case, sentence in verdicts(results, rows).items()]
+    said = verdicts(results, rows, reading)
+    notes = [*filter(None, [note]), *(f"{case}: {said[case]}" for case in cases if case in said)]
     return Table(title, tuple(Column(case) for case in cases), tuple(lines), tuple(notes))
 
 
-def verdicts(results: Results, rows: Mapping[str, Variant]) -> dict[str, str]:
+def _detail(part: str) -> Reading:
+    return lambda record: record["details"].get(part, {}).get("rmse")
+
+
+def verdicts(results: Results, rows: Mapping[str, Variant], reading: Reading = metric_of("rmse")) -> dict[str, str]:
     """The whole model against the best unconditioned one of each case that has several seeds of both."""
     pairs, names = {}, {}
     for case in results.cases():
         errors = {}
         for name, row in rows.items():
             found = results.find(case, row.model, _variant(name, row), name)
-            values = [] if found is None else [record["metrics"].get("rmse") for record in found.records]
-            if len(values) >= LEAST_SEEDS and None not in values:
-                errors[name] = values
+            values = [] if found is None else [reading(record) for record in found.records]
+            finite = [value for value in values if value is not None]
+            if len(finite) >= LEAST_SEEDS and len(finite) == len(values):
+                errors[name] = finite
         rivals = {name: errors[name] for name in UNCONDITIONED if name in errors}
         if "whole" in errors and rivals:
             names[case] = min(rivals, key=lambda name: sum(rivals[name]) / len(rivals[name]))

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from experiments import ablation, appendix, attribution, costs, data_efficiency, derived, learning_rates, main, trials
+from experiments import (
+    ablation,
+    appendix,
+    attribution,
+    costs,
+    data_efficiency,
+    derived,
+    learning_rates,
+    main,
+    mean_drift,
+    out_of_the_box,
+    probe,
+    trials,
+)
 from experiments.archive import Archive
 from experiments.campaign import Stage
 from experiments.scales import Scale
@@ -13,8 +26,18 @@ from spectrakan.errors import ConfigError, nearest
 from spectrakan.report.export import to_markdown
 from spectrakan.report.table import Table
 
+
+def competitors(scale: Scale) -> dict[str, list[tuple[str, str]]]:
+    """Models of each case, as (model, variant), whose learning rates are chosen."""
+    families = [case for case in attribution.family_cases() if case in scale.cases]
+    return {
+        **{case: main.competitors(scale) for case in scale.main_cases},
+        **{case: attribution.family_competitors() for case in families},
+    }
+
+
 TABLES: dict[str, Callable[[Scale], list[Stage]]] = {
-    "rates": lambda scale: learning_rates.stages(scale, main.competitors(scale)),
+    "rates": lambda scale: learning_rates.stages(scale, competitors(scale)),
     "main": main.stages,
     "droplet": lambda scale: main.stages(scale, ["droplet2d"]),
     "ablation": ablation.ABLATION.stages,
@@ -26,6 +49,7 @@ TABLES: dict[str, Callable[[Scale], list[Stage]]] = {
     "fields": main.fields_stages,
     "families": attribution.family_stages,
     "attribution": attribution.stages,
+    "unseen": out_of_the_box.stages,
 }
 """Stages of each table. Droplet, super-resolution, appendix and stability are made from cells of the main table."""
 
@@ -40,6 +64,9 @@ SECTIONS: dict[str, Callable[[Archive], list[Table]]] = {
     "Data efficiency": data_efficiency.tables,
     "Five-fold horizon": derived.stability_tables,
     "Families and attribution": attribution.tables,
+    "What the token knows": probe.tables,
+    "Out of the box": out_of_the_box.tables,
+    "Spatial means": mean_drift.tables,
     "Learning rates": learning_rates.tables,
     "Trials on validation data": trials.tables,
 }

@@ -21,6 +21,8 @@ from experiments.figures import PLANS, draw_figures
 from experiments.freeze import freeze
 from experiments.frozen import SCALES as FROZEN_SCALES
 from experiments.mean_drift import measure_means
+from experiments.probe import measure_probe
+from experiments.probe import tables as probe_tables
 from experiments.scales import Scale, scale_named
 from experiments.trials import measure_development
 from spectrakan.cli.cluster import connected
@@ -31,7 +33,7 @@ from spectrakan.report.export import to_markdown
 from spectrakan.storage import write_text_atomically
 
 FIGURES, STEPS, DEVELOPMENT, FREEZE = "figures", "steps", "development", "freeze"
-MEANS, CONDITIONING = "means", "conditioning"
+MEANS, CONDITIONING, PROBE = "means", "conditioning", "probe"
 
 
 def reproduce(
@@ -79,6 +81,7 @@ def reproduce(
     python -m experiments main --cluster tcp://head:8786       on the workers of a Dask scheduler
     python -m experiments development --model ffno             trained weights on samples that are no test
     python -m experiments --validation-only --task droplet2d --label wide model.width=48
+    python -m experiments probe                                what tokens know of hidden parameters
     python -m experiments freeze                               settles models and presets before the first test
     """
     chosen = scale_named(scale)
@@ -94,6 +97,10 @@ def reproduce(
         return
     if wanted == [MEANS]:
         measure_means(archive, only.cases, tell=_tell)
+        return
+    if wanted == [PROBE]:
+        measure_probe(archive, tell=_tell)
+        print("\n".join(to_markdown(table) for table in probe_tables(archive)))
         return
     if validation_only:
         named = only.models or (("spectrakan", "default"),)

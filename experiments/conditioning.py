@@ -21,6 +21,7 @@ UNCONDITIONED: dict[tuple[str, str, str], str] = {
     ("ffno", "default", "default"): "F-FNO",
 }
 SUMMARISED: dict[tuple[str, str, str], str] = {
+    ("spectrakan", "conditioned", "film"): "without transport",
     ("ffno_channels", "default", "ffno_channels"): "F-FNO, summary as channels",
     ("ffno_film", "default", "ffno_film"): "F-FNO, FiLM by the summary",
 }

@@ -6,10 +6,11 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from experiments.archive import Archive
 from experiments.cells import Cell, case_settings, run_settings
@@ -104,7 +105,17 @@ class Datasets:
         if longer:
             count = min(self.scale.long_samples, wanted.num_samples or 1)
             wanted = replace(wanted, num_samples=count, frames=longer_frames(problem, self._case_data(case)))
-        kind = "long" if longer else "test" if resolution is None else f"test{resolution}"
+        return self._noted(
+            problem, "long" if longer else "test" if resolution is None else f"test{resolution}", wanted, reader
+        )
+
+    def other_test(self, case: str, reader: str, kind: str, changes: Mapping[str, Any]) -> TestSet:
+        """Samples of the test's seed with other data settings: parameters, time step, number of samples."""
+        problem, wanted = case_named(case).problem, replace(self._test_settings(case), **changes)
+        return self._noted(problem, kind, wanted, reader)
+
+    def _noted(self, problem: Problem, kind: str, wanted: DataSettings, reader: str) -> TestSet:
+        """Test samples, made if they are missing; the ledger has both."""
         path = self._made(problem, kind, wanted, noted=True)
         found = held(load_dataset(path), float("inf"))
         digest = data_digest(found)

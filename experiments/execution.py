@@ -12,6 +12,7 @@ from experiments.archive import Archive
 from experiments.cells import Cell, comparable, run_settings
 from experiments.datasets import Datasets
 from experiments.frozen import require_frozen, settings_hash
+from experiments.outside import outside_scores
 from experiments.scales import DEVELOPMENT_SEED, scale_named
 from experiments.tails import sample_errors, summary_of
 from spectrakan.checkpoint import remove_checkpoints
@@ -147,6 +148,7 @@ def score_test(
     if not problem.steady and scale.long_samples:
         longer = datasets.test(cell.case, reader, longer=True)
         details["stability"] = long_rollout(model, longer.trajectories, prepared.horizon)
+    details |= outside_scores(model, cell.case, reader, datasets)
     return scores
 
 

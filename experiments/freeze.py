@@ -16,6 +16,7 @@ from experiments.archive import Archive
 from experiments.cells import Cell
 from experiments.frozen import FILE, FROZEN_CODE, git, key_of, settings_hash
 from experiments.learning_rates import next_rate, tried_rates
+from experiments.out_of_the_box import TABLE as UNTUNED
 from experiments.trials import trial_counts
 from spectrakan.errors import ConfigError
 from spectrakan.storage import write_text_atomically
@@ -37,9 +38,10 @@ def freeze(archive: Archive, cells: Sequence[Cell]) -> Path:
 
 
 def open_rates(archive: Archive, cells: Sequence[Cell]) -> list[str]:
-    """Competitors whose best learning rate is untried or at the edge of what was tried."""
+    """Competitors whose best learning rate is untried or at the edge; on unseen problems no rate is chosen."""
     tried = tried_rates(archive)
-    wanted = dict.fromkeys((cell.case, cell.model, cell.variant) for cell in cells if not cell.overrides)
+    chosen = [cell for cell in cells if not cell.overrides and cell.table != UNTUNED]
+    wanted = dict.fromkeys((cell.case, cell.model, cell.variant) for cell in chosen)
     return [
         f"{case}, {model} ({variant}): rate {'not tried' if not found else 'at an edge'}"
         for case, model, variant in wanted

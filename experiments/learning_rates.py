@@ -8,7 +8,7 @@ the largest that was tried, its neighbour beyond it follows. The rates that cell
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from experiments.archive import Archive
 from experiments.campaign import Stage
@@ -27,9 +27,9 @@ Tried = dict[float, float]
 """Relative L2 of validation rollouts by learning rate, from small rates to large; infinite where not finite."""
 
 
-def stages(scale: Scale, competitors: Sequence[tuple[str, str]]) -> list[Stage]:
-    """The scale's rates for every (model, variant) on every case, then the rates beyond an edge."""
-    pairs = [(case, *competitor) for case in scale.main_cases for competitor in competitors]
+def stages(scale: Scale, competitors: Mapping[str, Sequence[tuple[str, str]]]) -> list[Stage]:
+    """The scale's rates for every (model, variant) of every case, then the rates beyond an edge."""
+    pairs = [(case, *competitor) for case, given in competitors.items() for competitor in given]
 
     def first(archive: Archive) -> list[Cell]:
         return [_trial(scale, *pair, rate) for pair in pairs for rate in scale.rates]

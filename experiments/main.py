@@ -13,7 +13,7 @@ from typing import Any
 from experiments.archive import Archive
 from experiments.campaign import Stage
 from experiments.cells import Cell
-from experiments.scales import BASELINES, FIELDS_CASE, MAIN_CASES, Scale, case_named, scale_named
+from experiments.scales import BASELINES, FIELDS_CASE, MAIN_CASES, PEERS, Scale, case_named, scale_named
 from experiments.standings import Contest, standings
 from experiments.summaries import Results
 from spectrakan.report.published import paper_cell
@@ -23,12 +23,12 @@ TABLE = "main"
 FIELDS_TABLE = "fields"
 OURS: tuple[tuple[str, str], ...] = (("spectrakan", "default"), ("spectrakan", "paper"))
 STRONGEST = 1
-"""Baselines of each case that get as many seeds as SpectraKAN."""
+"""Baselines, peers among them, of each case that get as many seeds as SpectraKAN."""
 
 
 def competitors(scale: Scale) -> list[tuple[str, str]]:
     """Models that are trained, as (model, variant)."""
-    return [*OURS, *((model, "default") for model in scale.baselines)]
+    return [*OURS, *((model, "default") for model in (*scale.baselines, *scale.peers))]
 
 
 def stages(scale: Scale, cases: Sequence[str] = ()) -> list[Stage]:
@@ -62,7 +62,7 @@ def further_seeds(archive: Archive, case: str) -> list[Cell]:
 def strongest(archive: Archive, case: str) -> list[str]:
     """The baselines with the smallest validation RMSE of the first seed; test scores play no part."""
     scores: dict[str, float] = {}
-    for model in BASELINES:
+    for model in (*BASELINES, *PEERS):
         record = archive.record(Cell(TABLE, archive.scale, case, model))
         if record is not None:
             scores[model] = _validation_rmse(record)

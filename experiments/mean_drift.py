@@ -24,6 +24,7 @@ from experiments.datasets import Datasets
 from experiments.scales import CASES, DEVELOPMENT_SEED, case_named
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
+from spectrakan.report.table import Column, Row, Score, Table
 from spectrakan.storage import write_text_atomically
 
 Array = npt.NDArray[np.float64]
@@ -107,6 +108,25 @@ def measure_means(archive: Archive, cases: Sequence[str], tell: Callable[[str], 
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text_atomically(path, json.dumps(found, indent=1, sort_keys=True) + "\n")
     return found
+
+
+def tables(archive: Archive) -> list[Table]:
+    """Shares and scores of the equation, as far as they were measured."""
+    path = archive.folder / FILE
+    if not path.is_file():
+        return []
+    found = json.loads(path.read_text())
+    rows = tuple(
+        Row(case, (f"{100 * entry['mean_share']:.2f} %", Score(entry["rmse"])), ranked=False)
+        for case in CASES
+        if (entry := found.get(case)) is not None
+    )
+    columns = (Column("share of the mean", "neither"), Column("RMSE of its equation", "neither"))
+    note = (
+        "Share of squared increments that is the increment of spatial means, and RMSE of an ordinary differential "
+        "equation of the means, fitted to one half of the development samples and scored on the other."
+    )
+    return [Table("How much of a problem is its spatial mean", columns, rows, (note,), corner="case")]
 
 
 def _evolving(data: Trajectories) -> tuple[Array, Array]:

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from experiments.dymixop import register_dymixop
 from experiments.families.catalog import FAMILIES, KINDS, register_families
 from experiments.summarised_ffno import register_summarised
+from experiments.unseen.catalog import UNSEEN, register_unseen
 from spectrakan.data.problems import Problem, problem_named
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.training.presets import LONGER
@@ -22,6 +24,8 @@ DEVELOPMENT_SEED = 777
 """Seed of samples that may be scored at any time while a model is developed."""
 
 BASELINES = ("unet", "fno", "ffno", "lno", "transolver", "local_fno", "deepokan", "cvit")
+PEERS = ("dymixop",)
+"""Later models than the paper's eight baselines, written in `experiments`; they compete like these."""
 TRIVIAL = ("persistence", "climatology", "ridge")
 """Trivial baselines: what a trained model has to beat."""
 
@@ -49,6 +53,14 @@ class Case:
         return problem_named(self.problem_name)
 
 
+class UnseenCase(Case):
+    """A problem that no preset was tuned on: its samples are trained on as a user's own."""
+
+    def overrides_at(self, scale: str) -> tuple[str, ...]:
+        """Its samples, and the epochs that follow from them."""
+        return UNSEEN[self.problem_name].overrides_at(scale)
+
+
 MAIN_CASES = ("cns1d", "diffusion_reaction1d", "darcy2d", "shallow_water2d", "droplet2d", "climate2d")
 """The tasks of the paper, in its order; shallow water by height alone."""
 FIELDS_CASE = "shallow_water2d_fields"
@@ -60,9 +72,12 @@ CASES: dict[str, Case] = {
         for name, family in FAMILIES.items()
         for kind in KINDS
     },
+    **{name: UnseenCase(name, name) for name in UNSEEN},
 }
 register_families()  # every process of a campaign reads its cases and models here
+register_unseen()
 register_summarised()
+register_dymixop()
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,8 @@ class Scale:
     """Numbers of samples of the data-efficiency table, below the preset's."""
     cases: tuple[str, ...] = (*MAIN_CASES, FIELDS_CASE)
     baselines: tuple[str, ...] = BASELINES
+    peers: tuple[str, ...] = ()
+    """Competitors beside the baselines."""
     trivial: tuple[str, ...] = TRIVIAL
     test_seed: int = TEST_SEED
     test_samples: int | None = None
@@ -105,12 +122,13 @@ _CAMPAIGN = Scale(
     rate_share=1.0,
     efficiency=(100, 300),
     cases=tuple(CASES),
+    peers=PEERS,
     test_samples=500,
 )
 SCALES: dict[str, Scale] = {
     "smoke": Scale(
         name="smoke",
-        cases=("cns1d", "darcy2d", "shallow_water2d", "droplet2d"),
+        cases=("cns1d", "darcy2d", "shallow_water2d", "droplet2d", *UNSEEN),
         baselines=("fno",),
         trivial=("persistence", "climatology"),
         seeds=(0, 1),
@@ -121,7 +139,8 @@ SCALES: dict[str, Scale] = {
         resolutions={"shallow_water2d": (8, 32)},
     ),
     "short": _CAMPAIGN,
-    "long": replace(_CAMPAIGN, name="long"),
+    # Unseen problems are trained as the library does by default, whose budget is `short`.
+    "long": replace(_CAMPAIGN, name="long", cases=tuple(name for name in CASES if name not in UNSEEN)),
     "paper": Scale(
         "paper", seeds=(0, 1, 2), rates=(5e-4, 1e-3, 2e-3), rate_share=0.04, efficiency=(100, 1_000), runtime={}
     ),

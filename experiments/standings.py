@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.scales import BASELINES, TRIVIAL
+from experiments.scales import BASELINES, PEERS, TRIVIAL
 from experiments.summaries import Reading, Result, Results, beyond_spread, metric_of, ratio, row_name
 from spectrakan.report.table import Column, Row, Score, Table
 
@@ -61,9 +61,9 @@ class Verdict:
 
 
 def verdict(results: Results, contest: Contest) -> Verdict | None:
-    """SpectraKAN's default against the best of the eight baselines."""
+    """SpectraKAN's default against the best of the baselines and their peers."""
     mine = results.find(contest.case, OURS)
-    baseline = results.best_of(contest.case, BASELINES, contest.reading)
+    baseline = results.best_of(contest.case, (*BASELINES, *PEERS), contest.reading)
     if mine is None or baseline is None:
         return None
     ours = mine.score(contest.reading)

@@ -46,7 +46,7 @@ class SummarisedFFNO(nn.Module):
         hidden = config.mlp_ratio * config.width
         self.mlp = nn.Sequential(nn.Linear(size, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, HIDDEN))
         bases = self.network.spectral[0].bases
-        self.film = Conditioning(HIDDEN, "film", hidden, cast(Any, bases), [0] * config.num_layers)
+        self.film = Conditioning(HIDDEN, "film", hidden, config.width, cast(Any, bases), [0] * config.num_layers)
 
     def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """`(batch, history, *space, in)` -> `(batch, *space, out)` at unit scale."""

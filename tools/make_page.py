@@ -17,6 +17,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import onnx
+
 import spectrakan as sk
 from spectrakan.export import export_model
 from spectrakan.models.pretrained import PRETRAINED, shipped
@@ -40,9 +42,23 @@ def write_page(target: Path) -> None:
     for name in shipped():
         facts[name] = {"kind": "shipped", **json.loads((PRETRAINED / f"{name}.json").read_text())}
         made = export_model(sk.from_pretrained(name), target / "models" / f"{name}.onnx", "onnx")
+        give_attention(made.path)
         print(f"{name}: {made.path.stat().st_size / 1e6:.2f} MB, differs by at most {max(made.errors.values()):.1e}")
     (target / "models.json").write_text(json.dumps(facts))
     take_runtime(target / "ort")
+
+
+def give_attention(path: Path) -> None:
+    """Make the only softmax, the token's weights over the cells, a second output `(batch, 1, cells)`."""
+    model = onnx.load(path)
+    weights = [node.output[0] for node in model.graph.node if node.op_type == "Softmax"]
+    if len(weights) != 1:
+        raise SystemExit(f"expected one softmax in {path.name}, found {len(weights)}")
+    model.graph.node.append(onnx.helper.make_node("Identity", weights, ["attention"]))
+    kind = onnx.helper.make_tensor_value_info("attention", onnx.TensorProto.FLOAT, ["batch", 1, "cells"])
+    model.graph.output.append(kind)
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
 
 
 def take_runtime(folder: Path) -> None:

@@ -33,6 +33,8 @@ class Family:
     epochs: int
     """Epochs at `short`, for about 1,000 steps."""
     given_history: int = 1
+    widened: float = 0.25
+    """Share of its width by which a range is widened at both ends, for samples outside of it."""
     nonlinear: bool = True
     """Whether the bars are asked of it; the linear family is a sanity check."""
 
@@ -44,6 +46,15 @@ class Family:
         return tuple(
             f"{group}.{key}={json.dumps(value)}" for group, given in groups.items() for key, value in given.items()
         )
+
+    def outside(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Ranges in which one parameter lies below or above those of training, and the others within."""
+        found = {}
+        for name, (low, high) in self.ranges.items():
+            more = self.widened * (high - low)
+            found[f"{name}_below"] = {**self.ranges, name: (low - more, low)}
+            found[f"{name}_above"] = {**self.ranges, name: (high, high + more)}
+        return found
 
 
 _LINE = {"num_samples": 600, "resolution": 128}
@@ -79,6 +90,16 @@ FAMILIES: dict[str, Family] = {
     ),
 }
 """Families by the first part of their cases' names, such as `burgers1d_given`."""
+
+
+def family_of(case: str) -> Family | None:
+    """The family of a case such as `burgers1d_given`; None: the case is of no family.
+
+    >>> family_of("burgers1d_hidden").problem, family_of("cns1d")
+    ('burgers1d', None)
+    """
+    name, _, kind = case.rpartition("_")
+    return FAMILIES.get(name) if kind in KINDS else None
 
 
 def register_families() -> None:

@@ -11,6 +11,7 @@ from spectrakan.pde.cns1d import CNS1DParameters
 from spectrakan.pde.cns1d import solve as solve_gas
 from spectrakan.pde.darcy2d import DarcyParameters
 from spectrakan.pde.darcy2d import solve as solve_darcy
+from spectrakan.serve.scenes import watched
 from spectrakan.serve.water import add_drops, advance, averaged, still
 
 pytestmark = pytest.mark.slow
@@ -18,12 +19,14 @@ TWENTY = """async () => {
   const backend = await import("./backend.js"), water = await import("./water.js");
   const shape = water.dropShape(water.still(128), {x: 0.3, y: 0.6, h: 1.0, w: 0.006});
   let fine = water.addDepth(water.still(128), 128, shape), model = water.addDepth(water.still(CELLS), CELLS, shape);
+  let glow;
   for (let k = 0; k < 20; k++) {
     const { numbers } = await backend.compare("droplet2d-small", CELLS, fine, model);
     fine = numbers.slice(0, fine.length);
     model = numbers.slice(fine.length, fine.length + model.length);
+    glow = numbers.slice(fine.length + model.length);
   }
-  return [Array.from(fine), Array.from(model)];
+  return [Array.from(fine), Array.from(model), Array.from(glow)];
 }"""
 
 
@@ -31,12 +34,16 @@ TWENTY = """async () => {
 def test_twenty_steps_agree_with_pytorch(static_page, open_page, cells: int):
     page = open_page(static_page)
     page.click("#pool-play")
-    fine, model = page.evaluate(TWENTY.replace("CELLS", str(cells)))
+    fine, model, glow = page.evaluate(TWENTY.replace("CELLS", str(cells)))
     start = add_drops(still(1), torch.tensor([[[0.3, 0.6, 1.0, 0.006]]]))
     truth = advance(start, 20)[0, -1].flatten().numpy()
-    given = sk.rollout(sk.from_pretrained("droplet2d-small"), averaged(start, cells).float()[:, None], 20)
+    own = sk.from_pretrained("droplet2d-small").eval()
+    given = sk.rollout(own, averaged(start, cells).float()[:, None], 20)
+    attention = watched(own, given[:, -2:-1])[1].flatten().detach().numpy()
     assert np.abs(np.array(fine) - truth).max() < 1e-4
     assert np.abs(np.array(model) - given[0, -1].flatten().numpy()).max() < 1e-4
+    assert attention.max() > 1.01 * attention.min(), "a uniform glow would agree with anything"
+    assert np.abs(np.array(glow) - attention).max() < 1e-4 * attention.max()
 
 
 def test_rock_and_gas_agree_with_ours(static_page, open_page):
@@ -74,4 +81,7 @@ def test_it_is_touched_without_a_server(static_page, open_page):
         page.wait_for_timeout(50)
     assert page.evaluate("globalThis.spectrakan.scenes.pool.found.error") < 0.1
     assert "no server" in page.inner_text("#place")
+    page.check("#pool-glow")
+    page.wait_for_timeout(1000)
+    assert "The glow is the attention of the token" in page.inner_text("#pool-words")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360

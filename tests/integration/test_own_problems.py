@@ -16,7 +16,7 @@ import yaml
 from torch import nn
 
 import spectrakan as sk
-from spectrakan.data.loader import Loader, LoaderSettings
+from spectrakan.data.loader import Loader
 from spectrakan.data.prepare import prepare
 from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, DataFormatError, RunError, ShapeError
@@ -228,7 +228,7 @@ def test_a_plain_loop_with_both_calls_equals_train():
         model = sk.build_model("spectrakan", prepared.signature(), **settings)
     model.fit_statistics(whole.inputs, whole.targets, whole.params, whole.grid)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1.0, weight_decay=config.training.weight_decay)
-    loader = Loader(windows, LoaderSettings(batch_size=8, seed=0))
+    loader = Loader(windows, batch_size=8, seed=0)
     total, step = config.training.epochs * len(loader), 0
     for _ in range(config.training.epochs):
         for batch in loader:

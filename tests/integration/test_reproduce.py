@@ -17,7 +17,7 @@ import spectrakan
 from experiments.scales import DEVELOPMENT_SEED, SCALES, TEST_SEED
 from spectrakan.runs import read_record
 
-TABLES = ("main", "ablation", "tokens", "data-efficiency")
+TABLES = ("main", "ablation", "tokens", "data-efficiency", "unseen")
 """What the others are made from; figures have tests of their own."""
 COMMAND = [sys.executable, "-m", "experiments"]
 # The package under test, also where another one is installed.
@@ -68,7 +68,7 @@ def test_records_hold_what_the_tables_need(campaign: Path):
 
 
 def test_all_models_of_a_case_were_treated_alike(campaign: Path):
-    for case in SCALES["smoke"].cases:
+    for case in SCALES["smoke"].main_cases:
         mine = [record for name, record in records(campaign, "main").items() if name.startswith(f"{case}-")]
         trained = [record for record in mine if record["details"]["steps"]]
         assert len(trained) >= 3
@@ -77,6 +77,21 @@ def test_all_models_of_a_case_were_treated_alike(campaign: Path):
         assert len({record["details"]["test_sha256"] for record in mine}) == 1
         trainings = [{**record["config"]["training"], "learning_rate": 0} for record in mine]
         assert all(training == trainings[0] for training in trainings)
+
+
+def test_unseen_problems_are_trained_and_judged(campaign: Path):
+    found = records(campaign, "unseen")
+    cases = ("kuramoto_sivashinsky1d", "gray_scott2d", "vorticity2d")
+    models = [(model, seed) for model in ("spectrakan", "fno", "ffno") for seed in (0, 1)]
+    trivial = [("persistence", 0), ("climatology", 0)]
+    assert set(found) == {f"{case}-{model}-default-s{seed}" for case in cases for model, seed in (*models, *trivial)}
+    for name, record in found.items():
+        assert record["metrics"]["rmse"] > 0, name
+        assert record["horizon"] == 3
+    page = (campaign / "page.md").read_text()
+    for case in cases:
+        (line,) = [line for line in page.splitlines() if line.startswith(f"{case}: ")]
+        assert "of FNO (p = " in line or "of FFNO (p = " in line
 
 
 def test_development_samples_are_scored_without_a_look_at_the_test(campaign: Path):
@@ -125,6 +140,7 @@ def test_the_page_has_every_section(campaign: Path):
         "Other resolutions",
         "Appendix",
         "Data efficiency",
+        "Out of the box",
     ):
         assert f"## {title}\n" in page
 

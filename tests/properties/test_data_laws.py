@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrakan.data.loader import Loader, LoaderSettings
-from spectrakan.data.split import PARTS, SplitSettings, split_groups
-from spectrakan.data.survey import duplicate_groups
+from spectrakan.data.loader import Loader
+from spectrakan.data.split import PARTS, SplitSettings, duplicate_groups, split_groups
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
@@ -94,8 +93,7 @@ def windows_of(count: int) -> Windows:
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 99), st.integers(0, 30))
 def test_a_resumed_loader_goes_on_as_the_uninterrupted_one(count, batch_size, seed, stop):
-    choices = LoaderSettings(batch_size=batch_size, seed=seed)
-    whole, interrupted = Loader(windows_of(count), choices), Loader(windows_of(count), choices)
+    whole, interrupted, resumed = (Loader(windows_of(count), batch_size, seed) for _ in range(3))
 
     def stream(loader: Loader, batches: int) -> list[list[float]]:
         read: list[list[float]] = []
@@ -108,7 +106,6 @@ def test_a_resumed_loader_goes_on_as_the_uninterrupted_one(count, batch_size, se
 
     expected = stream(whole, stop + 10)
     first = stream(interrupted, stop)
-    resumed = Loader(windows_of(count), choices)
     resumed.restore(interrupted.state())
     assert first + stream(resumed, 10) == expected
 
@@ -119,8 +116,7 @@ def test_processes_share_windows_without_overlap(count, batch_size, world_size, 
         return
     read: list[list[list[float]]] = []
     for rank in range(world_size):
-        config = LoaderSettings(batch_size=batch_size, seed=seed, rank=rank, world_size=world_size)
-        loader = Loader(windows_of(count), config)
+        loader = Loader(windows_of(count), batch_size, seed, rank=rank, world_size=world_size)
         read.append([(batch.inputs[:, 0, 0, 0] / 4).tolist() for batch in loader])
     flat = [window for rank in read for batch in rank for window in batch]
     assert len(set(flat)) == len(flat)

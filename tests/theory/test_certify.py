@@ -57,7 +57,7 @@ def small_model(dims: int = 1, num_params: int = 0, seed: int = 0, fields: int =
         if model.output_filter is not None:
             torch.nn.init.uniform_(model.output_filter.gate)
         if model.conditioning is not None:
-            for layer in (model.conditioning.film, model.conditioning.turn):
+            for layer in (model.conditioning.film, model.conditioning.transport):
                 if layer is not None:
                     torch.nn.init.normal_(layer.weight, std=0.1)
         if model.product_gain is not None:
@@ -107,7 +107,7 @@ VARIANTS = [
     {"multiplicative_readout": True, "noise_level": 0.1, "fields": 2},
     {"multiplicative_readout": True, "predict": "direct", "fields": 2},
     {"conditioning": "film"},
-    {"conditioning": "modes"},
+    {"conditioning": "transport"},
     {"conditioning": "both", "block": "residual"},
 ]
 

@@ -30,7 +30,7 @@ def small_model(seed: int = 0, **config) -> SpectraKAN:
         torch.manual_seed(seed)
         model = sk.build_model("spectrakan", signature, **(SMALL | config))
         if model.conditioning is not None:
-            for layer in (model.conditioning.film, model.conditioning.turn):
+            for layer in (model.conditioning.film, model.conditioning.transport):
                 if layer is not None:
                     torch.nn.init.normal_(layer.weight, std=0.2)
     return model.double().eval().requires_grad_(False)
@@ -40,7 +40,7 @@ def window(seed: int = 1) -> Tensor:
     return torch.randn(1, 2, 9, 1, generator=torch.Generator().manual_seed(seed)).double()
 
 
-@pytest.mark.parametrize("conditioning", ["readout", "film", "modes", "both"])
+@pytest.mark.parametrize("conditioning", ["readout", "film", "transport", "both"])
 def test_the_program_has_the_values_and_the_jacobian_of_the_model(conditioning):
     model, history = small_model(conditioning=conditioning), window()
     axes = model.axes(history, None)

@@ -97,13 +97,14 @@ assert found.cells == (9, 12) and set(found.errors) == {"(1, 1, 9, 12, 2)", "(5,
 )
 
 
-def run(program: str, folder: Path) -> None:
+def run(program: str, folder: Path) -> str:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program], cwd=folder, env=environment, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 def test_files_run_without_the_library_at_sizes_they_were_not_traced_at(tmp_path: Path):
@@ -123,6 +124,18 @@ found = export_model(sk.from_pretrained("cns1d-small"), "gas.onnx", "onnx")
 assert max(found.errors.values()) < 1e-5, found
 """
     run(program, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_documents_ten_lines_load_compiled_code_without_the_library(tmp_path: Path):
+    one_field = MAKE.replace("channels=2", "channels=1").replace("*space, 2)", "*space, 1)")
+    compiled = 'export_model(made("spectrakan", 1, width=4, num_layers=1), "model.pt2", "aotinductor")'
+    run(one_field + compiled, tmp_path)
+    text = (Path(__file__).resolve().parents[2] / "docs/how-to/export.md").read_text()
+    lines = text.split("torch alone loads it:")[1].split("```")[1]
+    assert len(lines.strip().splitlines()) <= 10
+    alone = "import sys\nsys.modules['spectrakan'] = None\nsys.argv = ['', 'model.pt2']\n"
+    assert run(alone + lines, tmp_path) == "(7, 50, 1)\n"
 
 
 @pytest.mark.slow

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError, RunError, SpectraKANError
-from spectrakan.fields.trajectories import Array, samples_per_block
+from spectrakan.fields.trajectories import Array, Progress, samples_per_block
 
 SECONDS_TO_JOIN = 60
 """Time that a scheduler and its first worker have to answer."""

@@ -59,10 +59,10 @@ def print_comparison(records: dict[str, dict[str, Any]]) -> None:
 
 def read_scores(path: Path) -> dict[str, Any]:
     """The record of a run folder, a record, or an evaluation that `spectrakan evaluate` wrote."""
-    from spectrakan.runs import RunFolder, read_record, read_scored
+    from spectrakan.runs import SCORED_KEYS, RunFolder, read_record
 
     if path.is_file():
-        return read_scored(path)
+        return read_record(path, SCORED_KEYS)
     folder = RunFolder(path)
     folder.require_finished()
     return read_record(folder.record)

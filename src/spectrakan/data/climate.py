@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from importlib import resources
 from pathlib import Path
 
+from spectrakan.data.container import released
 from spectrakan.data.decoding import decoding
 from spectrakan.data.formats.climate import ClimateDays, read_days
 from spectrakan.data.load import open_container
-from spectrakan.data.source import released
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import Trajectories
 

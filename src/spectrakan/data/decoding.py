@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from spectrakan.errors import DataFormatError, SpectraKANError
 
@@ -48,6 +49,28 @@ def decoding(path: Path, key: str = "", *, kind: str = "data") -> Iterator[None]
         reason = " ".join(str(problem).split())[:300]
         found = f"{type(problem).__name__}: {reason}" if reason else type(problem).__name__
         raise mismatch(path, key, f"readable {kind}", found, "the file is damaged or of another kind") from problem
+
+
+def walk(
+    path: Path,
+    item: Any,
+    children: Callable[[Any], Iterable[tuple[str, Any]]],
+    kind: str = "groups",
+    most: float = MAX_OBJECTS,
+) -> Iterator[tuple[str, Any]]:
+    """Everything inside an item of a file with its name `group/name`, parents first; depth and number are limited."""
+
+    def below(prefix: str, parent: Any, depth: int) -> Iterator[tuple[str, Any]]:
+        for key, child in children(parent):
+            if depth > MAX_DEPTH:
+                raise mismatch(path, f"{prefix[:40]}...", f"{kind} at most {MAX_DEPTH} deep", "deeper ones")
+            yield prefix + key, child
+            yield from below(f"{prefix}{key}/", child, depth + 1)
+
+    for count, found in enumerate(below("", item, 0)):
+        if count >= most:
+            raise mismatch(path, found[0], f"at most {most} objects", "more")
+        yield found
 
 
 def missing_package(path: Path, package: str, extra: str) -> DataFormatError:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError, DataFormatError, nearest
+from spectrakan.fields import Progress
 
 SERVER = "https://darus.uni-stuttgart.de/api/access/datafile/"
 """Address to which a file's number is appended."""

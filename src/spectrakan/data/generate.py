@@ -1,9 +1,9 @@
-"""Samples of a problem, made by its solver."""
+"""Samples of a problem, made by its solver: sample i depends on the recipe and on i, not on how many are made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from spectrakan.config import as_mapping, build_settings
+from spectrakan.data.container import Block
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.data.problems import equation_of
-from spectrakan.data.recipe import Recipe, RecipeSource
-from spectrakan.data.survey import Progress
-from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.fields import Trajectories
+from spectrakan.errors import ConfigError, ShapeError, SpectraKANError
+from spectrakan.fields import Progress, Trajectories
+from spectrakan.numerics.time_integration import check_times
 from spectrakan.pde.equation import Equation
 
 CHUNK_VALUES = 2**24
@@ -59,8 +59,8 @@ def in_memory(
     step = max(1, CHUNK_VALUES // int(np.prod(lazy.values.shape[1:])))
     pieces: list[Trajectories] = []
     for begin in range(0, lazy.num_samples, step):
-        kept = keep(_read(lazy.select(slice(begin, begin + step))))
-        pieces.append(_read(kept, dtype))
+        kept = keep(lazy.select(slice(begin, begin + step)).with_arrays(np.asarray))
+        pieces.append(kept.with_arrays(lambda array: np.asarray(array, dtype)))
     first = pieces[0]
     unchanged, whole = ((each.times.shape, each.fields, each.grid.shape, each.param_names) for each in (first, lazy))
     return replace(
@@ -71,11 +71,6 @@ def in_memory(
         # Samples that lost frames, fields, cells or parameters cannot be solved anew from their origin.
         origin=lazy.origin if unchanged == whole else {},
     )
-
-
-def _read(lazy: Trajectories, dtype: npt.DTypeLike = np.float64) -> Trajectories:
-    inputs = None if lazy.inputs is None else np.asarray(lazy.inputs, dtype)
-    return replace(lazy, values=np.asarray(lazy.values, dtype), inputs=inputs)
 
 
 def generate_lazily(
@@ -154,12 +149,10 @@ def solve(problem: str, initial: Tensor | npt.NDArray[Any], times: Sequence[floa
             f"{problem} starts from (batch, {len(equation.bounds)} axes of space, channels) with channels "
             f"{', '.join(spec.name for spec in expected)}, got shape {tuple(start.shape)}"
         )
-    instants = [float(time) for time in times]
-    if not instants or not all(np.diff([0.0, *instants]) >= 0) or not np.isfinite(instants).all():
-        raise ConfigError(f"times must not be empty, start at 0 or later and increase, got {instants}")
+    check_times(times)
     if not bool(start.isfinite().all()):
         raise ConfigError(f"{problem} starts from finite numbers, got NaN or infinity in `initial`")
-    return equation.solve(start, instants, parameters)
+    return equation.solve(start, [float(time) for time in times], parameters)
 
 
 def _resolution(equation: Equation, resolution: int | Sequence[int] | None) -> tuple[int, ...]:
@@ -211,3 +204,74 @@ def _draw_ranges(
     drawn = [np.random.default_rng((seed, sample, 1)).random(len(ranges)) for sample in range(num_samples)]
     values: npt.NDArray[np.float64] = low + (high - low) * np.array(drawn)
     return values
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """An equation, its parameters, a grid, times and a seed.
+
+    `varied` `(num_samples, len(varied_names))` are parameters that differ from sample to sample.
+    """
+
+    equation: Equation
+    parameters: Any
+    resolution: tuple[int, ...]
+    times: tuple[float, ...]
+    seed: int
+    varied_names: tuple[str, ...] = ()
+    varied: npt.NDArray[np.float64] | None = None
+
+    def draw(self, samples: range) -> Tensor:
+        """Initial or input fields `(len(samples), *space, channels)`, float64."""
+        return torch.cat([self._draw_sample(number) for number in samples])
+
+    def solve(self, samples: range) -> Tensor:
+        """Solutions `(len(samples), times, *space, channels)`, float64."""
+        own: dict[str, Tensor] = {}
+        if self.varied is not None:
+            values = torch.from_numpy(self.varied[samples.start : samples.stop])
+            own = dict(zip(self.varied_names, values.unbind(1), strict=True))
+        solved = self.equation.solve_varied(self.draw(samples), self.times, self.parameters, own)
+        if not bool(solved.isfinite().all()):
+            broken = samples[int((~solved.isfinite()).flatten(1).any(1).nonzero()[0])]
+            raise SpectraKANError(
+                f"{self.equation.name}: the solution of sample {broken} is not finite; "
+                "its parameters or its resolution ask too much of the solver"
+            )
+        return solved
+
+    def _draw_sample(self, number: int) -> Tensor:
+        """One sample, from its own stream of random numbers."""
+        # One seed from two numbers, so that streams of different sets do not overlap.
+        state = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)
+        generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
+        return self.equation.sample(1, self.resolution, self.parameters_of(number), generator)
+
+    def parameters_of(self, sample: int) -> Any:
+        """The parameters of one sample: its own values, and its number where a family counts its samples."""
+        changes: dict[str, Any] = {}
+        if any(entry.name == "first_seed" for entry in fields(self.parameters)):
+            changes["first_seed"] = self.parameters.first_seed + sample
+        if self.varied is not None and sample < len(self.varied):
+            changes |= dict(zip(self.varied_names, self.varied[sample].tolist(), strict=True))
+        return replace(self.parameters, **changes)
+
+
+@dataclass(frozen=True, eq=False)
+class RecipeSource:
+    """One array of a generated set, `(samples, time, *space, channel)` in float64, made when a block is read."""
+
+    recipe: Recipe
+    shape: tuple[int, ...]
+    inputs: bool = False
+    progress: Progress | None = None
+    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009 - immutable
+
+    def __getitem__(self, block: Block, /) -> npt.NDArray[np.float64]:
+        """The samples of the block as one batch where they follow each other, else one by one."""
+        samples = range(self.shape[0])[block[0]]
+        batches = [samples] if samples.step == 1 else [range(sample, sample + 1) for sample in samples]
+        made = [self.recipe.draw(batch)[:, None] if self.inputs else self.recipe.solve(batch) for batch in batches]
+        if self.progress is not None:
+            self.progress(samples[-1] + 1, self.shape[0])
+        return torch.cat(made).numpy()[(slice(None), *block[1:])]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.source import size_in_bytes
+from spectrakan.data.container import size_in_bytes
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Source, blocks
 
@@ -46,12 +46,10 @@ class Part:
         for axis, chosen in zip(self.axes, ranges, strict=True):
             if axis is not None:
                 block[axis] = _forward(chosen)
-        stored = np.asarray(self.source[tuple(block)])
-        order = [axis for axis in self.axes if axis is not None]
-        dropped = tuple(axis for axis in range(stored.ndim) if axis not in order)
-        moved = stored.transpose(*order, *dropped).reshape([stored.shape[axis] for axis in order])
-        absent = tuple(dim for dim, axis in enumerate(self.axes) if axis is None)
-        placed = np.expand_dims(moved, absent)
+        named = [axis for axis in self.axes if axis is not None]
+        rest = [axis for axis in range(len(block)) if axis not in named]
+        stored = np.asarray(self.source[tuple(block)]).transpose(*named, *rest)
+        placed = stored.reshape([len(chosen) for chosen in ranges])
         return placed[tuple(slice(None, None, -1 if chosen.step < 0 else 1) for chosen in ranges)]
 
 
@@ -137,21 +135,17 @@ class LazyArray:
             return result
         first = 0
         for part in self.parts:
-            inside = [(i, c - first) for i, c in enumerate(ranges[-1]) if first <= c < first + part.shape[-1]]
+            inside = [place for place, c in enumerate(ranges[-1]) if first <= c < first + part.shape[-1]]
             if inside:
-                targets, channels = (_as_range(list(numbers)) for numbers in zip(*inside, strict=True))
-                result[..., targets.start : targets.stop] = part.read([*ranges[:-1], channels])
+                target = slice(inside[0], inside[-1] + 1)
+                channels = ranges[-1][target]
+                own = range(channels.start - first, channels.stop - first, channels.step)
+                result[..., target] = part.read([*ranges[:-1], own])
             first += part.shape[-1]
         return result
 
 
 def _forward(chosen: range) -> slice:
-    """The same indices in increasing order, as stored arrays want them."""
+    """The same indices, of which there are some, in increasing order, as stored arrays want them."""
     upward = chosen[::-1] if chosen.step < 0 else chosen
-    return slice(upward.start, upward.start, 1) if not upward else slice(upward[0], upward[-1] + 1, upward.step)
-
-
-def _as_range(numbers: list[int]) -> range:
-    """An arithmetic sequence as a range."""
-    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
-    return range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)
+    return slice(upward[0], upward[-1] + 1, upward.step)

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 
 from spectrakan.data.axes import stride_grid
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, released
 from spectrakan.data.decoding import decoding, require_regular, require_size
 from spectrakan.data.formats import climate, dimensions, native, pdebench, plain, the_well
 from spectrakan.data.formats import mapping as mapped
-from spectrakan.data.formats.hdf5 import is_hdf5, open_hdf5
+from spectrakan.data.formats.archives import MAGIC, open_archive, open_torch
+from spectrakan.data.formats.hdf5 import is_hdf5, is_remote, open_hdf5
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
 from spectrakan.data.formats.mat import HEADER_5, HEADER_73, open_mat, open_mat73
 from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
-from spectrakan.data.formats.npz import MAGIC, open_npz
-from spectrakan.data.formats.torch_file import open_torch
 from spectrakan.data.formats.zarr import is_zarr, open_zarr
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
-from spectrakan.data.remote import is_remote
-from spectrakan.data.source import released
 from spectrakan.errors import DataFormatError, ShapeError
 from spectrakan.fields import Array, Trajectories
 
-LAYOUTS: tuple[tuple[Callable[[Container], bool], Callable[[Container], Trajectories]], ...] = (
-    (native.recognises, native.read),
-    (the_well.recognises, the_well.read),
-    (pdebench.recognises, pdebench.read),
-    (climate.recognises, climate.read),
-    (plain.recognises, plain.read),
-    (dimensions.recognises, dimensions.read),
+LAYOUTS: tuple[Callable[[Container], Trajectories | None], ...] = (
+    native.read,
+    the_well.read,
+    pdebench.read,
+    climate.read,
+    plain.read,
+    dimensions.read,
 )
-"""Layouts from the most to the least specific: whether a container has it, and how it is read."""
+"""Readers of layouts, from the most to the least specific; each gives None for a file of another layout."""
 
 
 def load_dataset(
@@ -66,7 +61,7 @@ def load_dataset(
     with released(path), decoding(path):
         try:
             container = open_container(path, allow_virtual=allow_virtual)
-            found = _layout(container)(container) if chosen is None else mapped.read(container, chosen)
+            found = _read(container) if chosen is None else mapped.read(container, chosen)
         except ShapeError as problem:
             raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
         return held(found, min(HELD_BYTES, most_bytes))
@@ -87,10 +82,11 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
         raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
     if not head:
         raise DataFormatError(f"'{path}' is empty")
+    if hierarchical and head.startswith(HEADER_73):
+        return open_mat73(path, allow_virtual=allow_virtual)
     if hierarchical:
-        if head.startswith(HEADER_73):
-            return open_mat73(path, allow_virtual=allow_virtual)
-        return _open_hierarchical(path, allow_virtual=allow_virtual)
+        container = open_hdf5(path, allow_virtual=allow_virtual)
+        return open_netcdf(path, faults=container.faults) if _names_axes(container) else container
     # Other kinds are read whole: a sparse file must not declare what is not on the disk.
     status = path.stat()
     require_size(path, "", status.st_size, min(status.st_size, 512 * status.st_blocks))
@@ -99,7 +95,7 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
     if head.startswith(HEADER_5):
         return open_mat(path)
     if head.startswith(MAGIC):
-        return open_torch(path) if _is_torch_archive(path) else open_npz(path)
+        return open_archive(path)
     if head.startswith(b"\x80") and path.suffix in {".pt", ".pth"}:
         return open_torch(path)  # the format of torch before 1.6, a bare pickle that is read without running it
     raise DataFormatError(
@@ -108,50 +104,34 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
     )
 
 
-def _open_hierarchical(path: Path, *, allow_virtual: bool) -> Container:
-    """Plain HDF5, or netCDF-4 where an attribute says so or where axes have names."""
-    container = open_hdf5(path, allow_virtual=allow_virtual)
-    scales = any(str(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values())
-    if container.attribute("_NCProperties") is not None or scales:
-        return open_netcdf(path, faults=container.faults)
-    return container
+def _names_axes(container: Container) -> bool:
+    """Whether an HDF5 file is netCDF-4: an attribute says so, or axes have names."""
+    scales = (str(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values())
+    return container.attribute("_NCProperties") is not None or any(scales)
 
 
-def _is_torch_archive(path: Path) -> bool:
-    """Whether a zip file is torch's: its members lie in a folder with `data.pkl`."""
-    with decoding(path, kind="npz or .pt"), ZipFile(path) as archive:
-        return any(name.endswith("/data.pkl") for name in archive.namelist())
-
-
-def _layout(container: Container) -> Callable[[Container], Trajectories]:
-    for recognises, read in LAYOUTS:
-        if recognises(container):
-            return read
-    raise DataFormatError(
-        f"'{container.path}' is {container.kind}, but its arrays have no known meaning: "
-        f"{container.describe()}; {REMEDY}"
-    )
+def _read(container: Container) -> Trajectories:
+    found = next((found for read in LAYOUTS if (found := read(container)) is not None), None)
+    if found is None:
+        raise DataFormatError(
+            f"'{container.path}' is {container.kind}, but its arrays have no known meaning: "
+            f"{container.describe()}; {REMEDY}"
+        )
+    return found
 
 
 def every_cell(found: Trajectories, stride: int) -> Trajectories:
     """Every `stride`-th cell along each axis, beginning with the first; arrays in a file stay unread."""
-    key = (slice(None), slice(None), *(slice(None, None, stride),) * len(found.grid.shape))
-
-    def cut(array: Array) -> Array:
-        return array.narrow(*key) if isinstance(array, LazyArray) else array[key]
-
-    inputs = None if found.inputs is None else cut(found.inputs)
-    # Every n-th cell differs from what the solver gives on a coarser grid, so the origin goes.
-    return replace(found, values=cut(found.values), inputs=inputs, grid=stride_grid(found.grid, stride), origin={})
+    return found.cells(stride_grid(found.grid, stride), *(slice(None, None, stride),) * len(found.grid.shape))
 
 
 def held(found: Trajectories, most_bytes: float) -> Trajectories:
     """The same with the fields that fit in so many bytes in memory, and larger ones as they are."""
 
     def read(array: Array) -> Array:
-        fits = isinstance(array, LazyArray) and array.nbytes <= most_bytes
+        if isinstance(array, LazyArray):
+            return np.asarray(array) if array.nbytes <= most_bytes else array
         # A part of an array in memory is copied, so that the whole can go.
-        return np.asarray(array) if fits else np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+        return np.ascontiguousarray(array)
 
-    inputs = None if found.inputs is None else read(found.inputs)
-    return replace(found, values=read(found.values), inputs=inputs)
+    return found.with_arrays(read)

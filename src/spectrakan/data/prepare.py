@@ -12,15 +12,15 @@ import torch
 from pydantic import Field
 
 from spectrakan.config import Count, settings
+from spectrakan.data.check import require_finite
 from spectrakan.data.generate import generate_lazily, in_memory
 from spectrakan.data.load import every_cell, held, load_dataset
 from spectrakan.data.problems import Problem, find_problem, problem_named
 from spectrakan.data.regenerate import coarsen
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_trajectories
-from spectrakan.data.survey import Progress, require_finite
 from spectrakan.data.windows import Starts, Windows, WindowSettings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Boundary, OperatorSignature, SpaceGroup, Trajectories
+from spectrakan.fields import Boundary, OperatorSignature, Progress, SpaceGroup, Trajectories
 
 GENERATED_SAMPLES = 100
 """Samples that are made where neither a file nor a number is given."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from spectrakan.data.generate import generate_lazily
-from spectrakan.data.survey import Progress
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Array, Grid, Trajectories
+from spectrakan.fields import Array, Grid, Progress, Trajectories
 from spectrakan.numerics.resample import overlap_matrix
 
 SAMENESS = 1e-3
@@ -109,5 +106,4 @@ def coarsen(trajectories: Trajectories, resolution: int) -> Trajectories:
             values = np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
         return np.ascontiguousarray(values.astype(array.dtype))
 
-    inputs = None if trajectories.inputs is None else average(trajectories.inputs)
-    return replace(trajectories, values=average(trajectories.values), inputs=inputs, grid=new, origin={})
+    return trajectories.with_arrays(average, grid=new, origin={})

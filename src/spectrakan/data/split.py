@@ -9,7 +9,9 @@ by="time"           every trajectory is cut in time, first the training part, th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import field
 from typing import Annotated, Any, Literal
 
@@ -17,7 +19,6 @@ import numpy as np
 from pydantic import Field
 
 from spectrakan.config import as_mapping, build_settings, settings
-from spectrakan.data.survey import duplicate_groups
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 
@@ -117,6 +118,32 @@ def split_trajectories(trajectories: Trajectories, config: SplitSettings | None 
             raise ConfigError("split.by=time cuts trajectories in time; these samples are steady")
         return split_frames(trajectories.num_samples, len(trajectories.times), config)
     return split_groups(duplicate_groups(trajectories), config, seed)
+
+
+def duplicate_groups(trajectories: Trajectories) -> tuple[tuple[int, ...], ...]:
+    """All samples, in groups of equal inputs, values and parameters; a unique sample is a group of one.
+
+    Groups are in order of their first member. Two passes keep a large file cheap: the first compares what a
+    trajectory starts from (its input or first frame, and its parameters), and only samples that agree there are
+    read whole.
+    """
+    source = trajectories.values if trajectories.inputs is None else trajectories.inputs
+    starts: dict[Hashable, list[int]] = defaultdict(list)
+    for sample in range(trajectories.num_samples):
+        params = b"" if trajectories.params is None else _digest(trajectories.params[sample])
+        starts[_digest(source[sample, 0]), params].append(sample)
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for start, samples in starts.items():
+        for sample in samples:
+            whole = _digest(trajectories.values[sample]) if len(samples) > 1 else b""
+            groups[start, whole].append(sample)
+    return tuple(sorted(tuple(group) for group in groups.values()))
+
+
+def _digest(values: object) -> bytes:
+    plain = np.ascontiguousarray(values)
+    # Adding zero makes the two zeros of floating point one.
+    return hashlib.sha256((plain + plain.dtype.type(0)).tobytes()).digest()
 
 
 def split_frames(num_samples: int, num_frames: int, config: SplitSettings) -> Split:

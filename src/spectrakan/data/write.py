@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +74,7 @@ def _write_netcdf(path: Path, trajectories: Trajectories, dtype: Any) -> None:
     except ImportError:
         raise missing_package(path, "h5netcdf", "climate") from None
 
-    def read(array: Array) -> Array:
-        return np.asarray(array).astype(_stored_type(array, dtype), copy=False)
-
-    inputs = None if trajectories.inputs is None else read(trajectories.inputs)
-    stored = replace(trajectories, values=read(trajectories.values), inputs=inputs)
+    stored = trajectories.with_arrays(lambda array: np.asarray(array).astype(_stored_type(array, dtype), copy=False))
     stored.to_xarray().to_netcdf(path, engine="h5netcdf")
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spectrakan.data.survey import Progress
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation.operators import Evaluable, as_operator, evaluation_mode, numbers_of, takes_time_step
-from spectrakan.fields import Grid, GridPart, Trajectories, Window
+from spectrakan.fields import Grid, GridPart, Progress, Trajectories, Window
 from spectrakan.fields.grid_part import whole_of
 from spectrakan.metrics import MetricAccumulator
 from spectrakan.models.rollout import rollout

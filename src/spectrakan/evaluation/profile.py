@@ -15,7 +15,7 @@ from spectrakan.evaluation.operators import as_operator
 from spectrakan.fields import Grid, Trajectories
 from spectrakan.metrics import MetricAccumulator, drift, energy_spectrum, relative_error, time_to_threshold
 from spectrakan.metrics.scores import Totals, accumulate
-from spectrakan.pde.euler_flux import to_conserved
+from spectrakan.pde.gas_scheme import to_conserved
 from spectrakan.runs.record import as_json
 
 THRESHOLDS = (0.05, 0.1, 0.2)

@@ -3,7 +3,7 @@
 from spectrakan.fields.grid import BOUNDARIES, Boundary, Grid
 from spectrakan.fields.grid_part import GridPart, SpaceGroup
 from spectrakan.fields.signature import OperatorSignature, Window
-from spectrakan.fields.trajectories import Array, FieldSpec, Source, Trajectories, blocks
+from spectrakan.fields.trajectories import Array, FieldSpec, Progress, Source, Trajectories, blocks
 
 __all__ = [
     "BOUNDARIES",
@@ -13,6 +13,7 @@ __all__ = [
     "Grid",
     "GridPart",
     "OperatorSignature",
+    "Progress",
     "Source",
     "SpaceGroup",
     "Trajectories",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -42,6 +42,9 @@ class Array(Source, Protocol):
         """The whole, as a NumPy array."""
         ...
 
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) whenever a piece of long work is done; both count samples, or bytes in a download."""
 
 BLOCK_BYTES = 2**26
 """Most that is read in one piece while a large array is copied (64 MiB)."""
@@ -227,34 +230,36 @@ class Trajectories:
             variables |= {key: (("sample",), self.params[:, i]) for i, key in enumerate(self.param_names)}
         return xarray.Dataset(variables, coords=coords, attrs={"title": self.name})
 
+    def with_arrays(self, change: Callable[[Array], Array], **facts: Any) -> Trajectories:
+        """The same with `change` applied to `values` and `inputs`, and with other `facts`."""
+        inputs = None if self.inputs is None else change(self.inputs)
+        return replace(self, values=change(self.values), inputs=inputs, **facts)
+
     def select(self, samples: Sequence[int] | slice) -> Trajectories:
         """Some samples, read into memory unless a slice is asked of an array in a file."""
         chosen: Any = samples if isinstance(samples, slice) else np.asarray(samples, dtype=np.int64)
-        return replace(
-            self,
-            values=_cut(self.values, chosen),
-            inputs=None if self.inputs is None else _cut(self.inputs, chosen),
-            params=None if self.params is None else self.params[chosen],
-            origin={},
-        )
+        params = None if self.params is None else self.params[chosen]
+        return self.with_arrays(lambda array: _cut(array, chosen), params=params, origin={})
 
     def between(self, start: int, stop: int) -> Trajectories:
         """The frames from `start` up to and without `stop`; frames of a file stay unread."""
-        frames = (slice(None), slice(start, stop))
-        return replace(self, values=_cut(self.values, *frames), times=self.times[start:stop], origin={})
-
-    def cut(self, space: SpaceGroup) -> Trajectories:
-        """The cells of space that one process holds; those of a file stay unread."""
-        grid = GridPart.of(self.grid, space)
-        start, stop = space.ends(self.grid.shape[0])[space.rank : space.rank + 2]
-        cells = (slice(None), slice(None), slice(start, stop))
-        inputs = None if self.inputs is None else _cut(self.inputs, *cells)
-        return replace(self, values=_cut(self.values, *cells), inputs=inputs, grid=grid, origin={})
+        return self._frames(slice(start, stop))
 
     def every(self, stride: int) -> Trajectories:
         """Every `stride`-th frame, from the first on; frames of a file stay unread."""
-        frames = (slice(None), slice(None, None, stride))
-        return replace(self, values=_cut(self.values, *frames), times=self.times[::stride], origin={})
+        return self._frames(slice(None, None, stride))
+
+    def _frames(self, frames: slice) -> Trajectories:
+        return replace(self, values=_cut(self.values, slice(None), frames), times=self.times[frames], origin={})
+
+    def cut(self, space: SpaceGroup) -> Trajectories:
+        """The cells of space that one process holds; those of a file stay unread."""
+        start, stop = space.ends(self.grid.shape[0])[space.rank : space.rank + 2]
+        return self.cells(GridPart.of(self.grid, space), slice(start, stop))
+
+    def cells(self, grid: Grid, *cells: slice) -> Trajectories:
+        """The cells that slices along the first axes of space name, which form `grid`; files stay unread."""
+        return self.with_arrays(lambda array: _cut(array, slice(None), slice(None), *cells), grid=grid, origin={})
 
     def only_fields(self, names: Sequence[str]) -> Trajectories:
         """The same with some of the fields, in the order given."""

@@ -8,9 +8,8 @@ import torch
 
 from spectrakan.errors import ConfigError, ShapeError, nearest
 from spectrakan.fields import Grid
-from spectrakan.metrics.conventions import ExactReduction, PDEBenchReduction
 from spectrakan.metrics.frame_errors import frame_errors
-from spectrakan.metrics.scores import Scores, pack_totals, unpack_totals
+from spectrakan.metrics.scores import ExactReduction, PDEBenchReduction, Scores, pack_totals, unpack_totals
 from spectrakan.metrics.shapes import Fields, cell_volumes, check_fields, check_pair, paired_blocks
 
 CONVENTIONS = ("exact", "pdebench")

@@ -71,7 +71,7 @@ _PAPER: dict[str, Any] = {
     "basis": "fourier", "coordinates": "all", "extension": "zero", "predict": "direct", "noise_level": 0.0,
 }  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "spectrakan": {"paper": _PAPER, "conditioned": {"conditioning": "film", "pool": "dynamics"}},
+    "spectrakan": {"paper": _PAPER, "conditioned": {"conditioning": "both", "pool": "dynamics"}},
     "amfno": {"paper": _PAPER},
 }
 """Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter,

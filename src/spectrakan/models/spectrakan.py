@@ -101,7 +101,7 @@ class SpectraKANConfig:
     """Width of queries, keys and values (d_a)."""
     conditioning: ConditioningKind = "readout"
     """Where the token acts: in the `readout` alone (the paper), or also on the trunk's features (`film`), on the
-    phases and amplitudes of its modes (`modes`), or on `both`."""
+    shift and damping of its Fourier modes (`transport`), or on `both`."""
 
     def __post_init__(self) -> None:
         if self.conditioning != "readout" and self.token == "none":
@@ -142,7 +142,9 @@ class SpectraKAN(Operator):
             coarse = [config.coarse_num_modes if axial else 0] * config.coarse_num_layers
             modes = [fine.num_modes] * config.num_layers + coarse
             hidden = config.width * (config.mlp_ratio if fine.kind == "residual" else 1)
-            self.conditioning = Conditioning(token_width, config.conditioning, hidden, fine.bases, modes)
+            self.conditioning = Conditioning(
+                token_width, config.conditioning, hidden, config.width, fine.bases, modes
+            )
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Trunk, token, modulation and readout at unit scale."""

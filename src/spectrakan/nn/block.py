@@ -28,7 +28,7 @@ from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import activate, added_pointwise, pointwise
 from spectrakan.nn.products import analyse, synthesise
-from spectrakan.nn.spectral import AxialSpectral
+from spectrakan.nn.spectral import AxialSpectral, Factors
 from spectrakan.numerics.fourier import Basis
 from spectrakan.numerics.quadrature import weighted_mean
 
@@ -115,15 +115,13 @@ class Block(nn.Module):
         hidden = activate(self.activation_name, hidden)
         return added_pointwise(field, self.narrow.weight, self.narrow.bias, hidden)
 
-    def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor] = ()) -> Tensor:
+    def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Factors = ()) -> Tensor:
         """The spectral operator K alone."""
         if self.axial is None:
             return cast(Tensor, cast(FourierLayer, self.joint)(field, axes))
         return cast(Tensor, self.axial(field, axes, factors))
 
-    def _axial_path(
-        self, axial: AxialSpectral, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor]
-    ) -> Tensor:
+    def _axial_path(self, axial: AxialSpectral, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
         """Spectral operator, squeeze-excitation and pointwise path without a field of full size in between.
 
         The mean that squeeze-excitation needs is the mean of the synthesis, known from the coefficients; its
@@ -142,7 +140,7 @@ class Block(nn.Module):
             mixed = [row * scale.view(*scale.shape, *[1] * (row.ndim - 3)) for row in mixed]
         return synthesise(start, mixed, [transform.synthesis for transform in transforms])
 
-    def _plain_path(self, field: Tensor, axes: Sequence[Axis], factors: Sequence[Tensor]) -> Tensor:
+    def _plain_path(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
         """The same as in the file's head, for every kind of mixing."""
         spectral = self.spectral(field, axes, factors)
         if self.squeeze_excite is not None:

@@ -1,12 +1,14 @@
 """The token conditions the trunk: features and Fourier modes of every layer depend on the state of the system.
 
-    film    h -> (1 + tanh(a)) h + tanh(b)               before a layer's nonlinearity, a and b one number a channel
-    modes   c_k -> exp(tanh(a_k)) e^{i pi tanh(theta_k)} c_k    in each axial layer, for each axis and mode k
+    film        h -> (1 + tanh(a)) h + tanh(b)                        before a layer's nonlinearity
+    transport   c_k -> exp(-d (k / k_max)^2) e^{-2 pi i k s} c_k      in each axial layer, along periodic axes
 
-a, b and theta are affine maps of the token. They start at zero, so a fresh model ignores the token here. A phase of
-mode k shifts a field by a length of its own, which is transport; amplitudes stay in [1/e, e], FiLM's scale in
-[0, 2] and its shift in [-1, 1], because unbounded factors fit better and diverge in rollouts. Bases with real
-coefficients have no phase, and joint layers, whose modes belong to no axis, have no factors.
+a, b, s and d are one number a channel (and axis), from affine maps of the token. A fresh model ignores the token
+here: a, b and s start at zero and d near it. Transport moves each channel by a length s and damps its short waves,
+the exact solution of u_t + s u_x = d u_xx, so that channels carry waves whose speed and decay depend on the state.
+Everything is bounded, because unbounded factors fit better and diverge in rollouts: FiLM's scale in [0, 2], its shift
+in [-1, 1], s in half a period, and transport only damps. Only the Fourier basis contains what it moves; along axes
+with another basis, and in joint layers, whose modes belong to no axis, there is no transport.
 Shapes: token `(batch, token)`, fields `(channel, batch, *space)`.
 """
 
@@ -20,18 +22,27 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
+from spectrakan.numerics.fourier import Basis, frequencies
 
-ConditioningKind = Literal["readout", "film", "modes", "both"]
+ConditioningKind = Literal["readout", "film", "transport", "both"]
+FARTHEST = 0.5
+"""Largest shift, in lengths of the axis."""
+STRONGEST = 8.0
+"""Largest damping exponent of the shortest wave."""
+FAINT = -2.0
+"""Argument of the tanh of a damping before training: 2 % of the strongest."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What one layer receives: `scale`, `shift` `(batch, width)` or None, `factors[axis]` `(batch, modes, parts)`."""
+    """What one layer receives from the token.
+
+    `scale` and `shift` `(batch, width)` or None; `factors[axis]` `(modes, 2, channel, batch)` or None.
+    """
 
     scale: Tensor | None = None
     shift: Tensor | None = None
-    factors: tuple[Tensor, ...] = ()
+    factors: tuple[Tensor | None, ...] = ()
 
     def applied(self, field: Tensor) -> Tensor:
         """The field, scaled and shifted by channel."""
@@ -47,20 +58,25 @@ UNCONDITIONED = Condition()
 class Conditioning(nn.Module):
     """The maps of the file's head for a number of layers; `modes[layer]` is 0 for a layer without axial modes.
 
-    `width` is the number of channels before the nonlinearity.
+    `hidden` is the number of channels before the nonlinearity, `width` that of the field.
     """
 
     def __init__(
-        self, token_width: int, kind: ConditioningKind, width: int, bases: Sequence[Basis], modes: Sequence[int]
+        self,
+        token_width: int,
+        kind: ConditioningKind,
+        hidden: int,
+        width: int,
+        bases: Sequence[Basis],
+        modes: Sequence[int],
     ) -> None:
         super().__init__()
-        self.width = width
-        self.bases, self.modes = tuple(bases), tuple(modes)
-        film = kind in ("film", "both")
-        numbers = sum(self._sizes()) if kind in ("modes", "both") else 0
-        self.film = nn.Linear(token_width, 2 * width * len(self.modes)) if film else None
-        self.turn = nn.Linear(token_width, numbers) if numbers else None
-        for layer in (self.film, self.turn):
+        self.hidden, self.width, self.bases, self.modes = hidden, width, tuple(bases), tuple(modes)
+        moving = self.bases.count("fourier") * sum(count > 0 for count in self.modes)
+        film, transport = kind in ("film", "both"), kind in ("transport", "both") and moving
+        self.film = nn.Linear(token_width, len(self.modes) * 2 * hidden) if film else None
+        self.transport = nn.Linear(token_width, moving * 2 * width) if transport else None
+        for layer in (self.film, self.transport):
             if layer is not None:
                 nn.init.zeros_(layer.weight)
                 nn.init.zeros_(layer.bias)
@@ -70,28 +86,24 @@ class Conditioning(nn.Module):
         count = len(self.modes)
         films: list[tuple[Tensor | None, Tensor | None]] = [(None, None)] * count
         if self.film is not None:
-            pairs = self.film(token).unflatten(1, (count, 2, self.width)).unbind(1)
+            pairs = self.film(token).unflatten(1, (count, 2, self.hidden)).unbind(1)
             films = [(1 + pair[:, 0].tanh(), pair[:, 1].tanh()) for pair in pairs]
-        factors: list[tuple[Tensor, ...]] = [()] * count
-        if self.turn is not None:
-            numbers = iter(self.turn(token).tanh().split(self._sizes(), dim=1))
-            factors = [tuple(_factor(next(numbers), basis) for basis in self.bases) for _ in range(count)]
-            factors = [each if modes else () for each, modes in zip(factors, self.modes, strict=True)]
-        return [Condition(*film, turn) for film, turn in zip(films, factors, strict=True)]
-
-    def _sizes(self) -> list[int]:
-        """Numbers for each layer and axis: amplitudes of all modes, then their phases."""
-        return [
-            stored_modes(basis, modes) * (2 if is_complex(basis) else 1)
-            for modes in self.modes
-            for basis in self.bases
-        ]
+        factors: list[tuple[Tensor | None, ...]] = [()] * count
+        if self.transport is not None:
+            numbers = iter(self.transport(token).T.unflatten(0, (-1, 2, self.width)).unbind())
+            factors = [
+                tuple(transported(next(numbers), modes) if basis == "fourier" else None for basis in self.bases)
+                if modes
+                else ()
+                for modes in self.modes
+            ]
+        return [Condition(*film, moved) for film, moved in zip(films, factors, strict=True)]
 
 
-def _factor(numbers: Tensor, basis: Basis) -> Tensor:
-    """Factors `(batch, modes, parts)` from numbers in [-1, 1]."""
-    if not is_complex(basis):
-        return numbers.exp()[..., None]
-    amplitude, phase = numbers.chunk(2, dim=1)
-    size, angle = amplitude.exp(), math.pi * phase
-    return torch.stack([size * angle.cos(), size * angle.sin()], dim=-1)
+def transported(numbers: Tensor, modes: int) -> Tensor:
+    """Factors `(modes, 2, channel, batch)` of shifts and dampings that are given unbounded, `(2, channel, batch)`."""
+    shift, damping = FARTHEST * numbers[0].tanh(), STRONGEST / 2 * (1 + (numbers[1] + FAINT).tanh())
+    order = frequencies("fourier", modes).to(numbers)[:, None, None]
+    size = torch.exp(-damping * (order / max(1, modes - 1)).square())
+    angle = -2 * math.pi * order * shift
+    return torch.stack([size * angle.cos(), size * angle.sin()], dim=1)

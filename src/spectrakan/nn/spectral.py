@@ -21,6 +21,9 @@ from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
 from spectrakan.nn.products import analyse, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
 
+Factors = Sequence[Tensor | None]
+"""What multiplies the modes along each axis, None for nothing."""
+
 
 class ModeMixing(nn.Module):
     """gamma(k) W(k) along one axis: one matrix product a mode, the gate folded into the matrix."""
@@ -38,13 +41,13 @@ class ModeMixing(nn.Module):
     def forward(
         self,
         rows: Float[Tensor, "rows channel batch *rest"],
-        factor: Float[Tensor, "batch modes parts"] | None = None,
+        factor: Float[Tensor, "modes 2 channel batch"] | None = None,
     ) -> Float[Tensor, "rows channel batch *rest"]:
-        """Coefficients to the same shape; each sample may multiply its modes by a `factor` (`multiplied`)."""
+        """Coefficients to the same shape; each sample may multiply the modes of its channels (`multiplied`)."""
         modes = rows.shape[0] // (2 if self.complex else 1)
         matrices = self.matrices(modes)
         if factor is not None:
-            rows = multiplied(rows, factor[:, :modes])
+            rows = multiplied(rows, factor[:modes])
         return torch.bmm(matrices, rows.reshape(modes, matrices.shape[2], -1)).view(rows.shape)
 
     def matrices(self, modes: int) -> Tensor:
@@ -76,32 +79,27 @@ class AxialSpectral(nn.Module):
         ]
 
     def forward(
-        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis], factors: Sequence[Tensor] = ()
+        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis], factors: Factors = ()
     ) -> Float[Tensor, "channel batch *space"]:
-        """`(channel, batch, *space)` to the same shape; `factors[a]` `(batch, modes, parts)` multiply the modes."""
+        """`(channel, batch, *space)` to the same shape; `factors[a]` `(modes, 2, channel, batch)` multiply modes."""
         transforms = self.transforms(axes, field)
         rows = analyse(field, None, None, *[transform.analysis for transform in transforms])
         rows = tuple(axis.summed(row) for axis, row in zip(axes, rows, strict=True))
         return synthesise(None, self.mix(rows, factors), [transform.synthesis for transform in transforms])
 
-    def mix(self, rows: Sequence[Tensor], factors: Sequence[Tensor] = ()) -> list[Tensor]:
+    def mix(self, rows: Sequence[Tensor], factors: Factors = ()) -> list[Tensor]:
         """Mix the channels of every axis' coefficients."""
-        by_axis: Sequence[Tensor | None] = factors or [None] * len(rows)
+        by_axis = factors or [None] * len(rows)
         return [mixing(row, factor) for mixing, row, factor in zip(self.mixing, rows, by_axis, strict=True)]
 
 
 def multiplied(
-    rows: Float[Tensor, "rows channel batch *rest"], factor: Float[Tensor, "batch modes parts"]
+    rows: Float[Tensor, "rows channel batch *rest"], factor: Float[Tensor, "modes 2 channel batch"]
 ) -> Float[Tensor, "rows channel batch *rest"]:
-    """Multiply every mode of a sample by its own number: a real one (1 part) or a complex one (2 parts)."""
-    modes, parts = factor.shape[1:]
-    pairs = rows.unflatten(0, (modes, -1))
-    real, *rest = factor.permute(2, 1, 0).view(parts, modes, 1, -1, *[1] * (rows.ndim - 3)).unbind()
-    if not rest:
-        scaled: Tensor = (pairs * real[:, None]).flatten(0, 1)
-        return scaled
-    x, y = pairs.unbind(1)
-    return torch.stack([x * real - y * rest[0], x * rest[0] + y * real], dim=1).flatten(0, 1)
+    """Multiply every complex mode of a channel and sample by its own number, given as real and imaginary part."""
+    real, imaginary = factor.view(*factor.shape, *[1] * (rows.ndim - 3)).unbind(1)
+    x, y = rows.unflatten(0, (-1, 2)).unbind(1)
+    return torch.stack([x * real - y * imaginary, x * imaginary + y * real], dim=1).flatten(0, 1)
 
 
 def real_form(weight: Float[Tensor, "modes channel out 2"]) -> Float[Tensor, "modes rows columns"]:

@@ -25,8 +25,7 @@ from spectrakan.numerics.random_field import MultiModeField, log_uniform_draws
 from spectrakan.numerics.resample import block_mean
 from spectrakan.numerics.time_integration import advance_to_frames
 from spectrakan.pde.equation import Equation, NotNegative, part_of
-from spectrakan.pde.euler_flux import to_conserved, to_primitive
-from spectrakan.pde.gas_scheme import GasScheme
+from spectrakan.pde.gas_scheme import GasScheme, to_conserved, to_primitive
 
 BOUNDS = (-1.0, 1.0)
 BATCHED = ("eta", "zeta")
@@ -109,7 +108,7 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
     scheme = GasScheme(
         cell_width=(BOUNDS[1] - BOUNDS[0]) / (cells * factor),
         gamma=parameters.gamma,
-        viscosity=_viscosity(parameters),
+        viscosity=4.0 * parameters.eta / 3.0 + parameters.zeta,
         density_weighted=parameters.viscosity == "density_weighted",
         boundary=parameters.boundary,
         courant=parameters.courant,
@@ -120,11 +119,6 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
     frames = advance_to_frames(fine, times, scheme.take_step, scheme.stable_step, axis=2, pool=pool)
     averages = block_mean(frames, -1, factor).movedim(2, 0)
     return to_primitive(averages, parameters.gamma).movedim(0, -1).contiguous()
-
-
-def _viscosity(parameters: CNS1DParameters) -> float | Tensor:
-    """Mu = 4 eta / 3 + zeta."""
-    return 4.0 * parameters.eta / 3.0 + parameters.zeta
 
 
 def _refine(coarse: Tensor, factor: int, parameters: CNS1DParameters) -> Tensor:

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from spectrakan.config import settings
-from spectrakan.errors import ConfigError, SpectraKANError
+from spectrakan.errors import SpectraKANError
 from spectrakan.fields import FieldSpec, Grid
 from spectrakan.numerics.random_field import uniform_draws
-from spectrakan.numerics.time_integration import for_each_part, samples_at_once
+from spectrakan.numerics.time_integration import check_times, for_each_part, samples_at_once
 from spectrakan.pde.equation import Equation, Positive, Range, check_ranges, part_of, per_sample
 
 Ratio = tuple[float, float]
@@ -161,10 +161,9 @@ def _steps(
     times: Sequence[float], shape: tuple[int, ...], parameters: DropletParameters
 ) -> tuple[list[int], list[float]]:
     """Number of equal steps to each time from the one before, and their length."""
+    check_times(times)
     longest = parameters.solver_step * 32 / max(shape)
     intervals = [later - earlier for earlier, later in pairwise((0.0, *times))]
-    if not intervals or min(intervals) < 0:
-        raise ConfigError(f"times must increase from 0, got {list(times)}")
     # Times are sums of steps up to rounding: 0.01 is five steps of 0.002, not six.
     counts = [math.ceil(interval / longest - 1e-6) for interval in intervals]
     lengths = [interval / max(count, 1) for interval, count in zip(intervals, counts, strict=True)]

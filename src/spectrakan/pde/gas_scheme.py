@@ -1,8 +1,11 @@
 """One step of viscous gas flow in one dimension: MUSCL-Hancock with HLLC between two halves of viscosity.
 
-Shape legend: states are conserved variables `(3, cells, samples)`, so that neighbours in space are whole
-rows in memory and a time step per sample broadcasts from the right. The three variables are processed one by
-one: arrays then stay in cache, and below the size from which torch splits each small sum over threads.
+d/dt (rho, m, E) + d/dx (m, m v + p, (E + p) v) = viscosity,  m = rho v,  E = p / (gamma - 1) + rho v^2 / 2
+
+Shape legend: states are conserved variables (density, momentum, energy) `(3, cells, samples)`, so that neighbours in
+space are whole rows in memory and a time step per sample broadcasts from the right. The three variables are processed
+one by one: arrays then stay in cache, and below the size from which torch splits each small sum over threads.
+Primitive variables are (density, velocity, pressure).
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from torch import Tensor
 from spectrakan.errors import SpectraKANError
 from spectrakan.numerics.finite_volume import mc_slope, pad_ghost_cells
 from spectrakan.numerics.tridiagonal import RingFactors, factor_ring, levels_needed, solve_ring
-from spectrakan.pde.euler_flux import Gas, hllc_flux, sound_speed
+
+Gas = tuple[Tensor, Tensor, Tensor]
+"""Three variables of one state, or three fluxes, each of any one shape."""
 
 _SUBSTEPS = 4
 """Steps of equal size between two measurements of the fastest wave."""
@@ -50,7 +55,8 @@ class GasScheme:
     def stable_step(self, state: Tensor) -> Tensor:
         """Time of `_SUBSTEPS` steps that take the fastest wave `courant` cells far each: `(samples,)`."""
         density, velocity, pressure = _primitive(state, self.gamma)
-        fastest = sound_speed(density, pressure, self.gamma).add_(velocity.abs_()).amax(0)
+        sound = (density / pressure).mul_(1.0 / self.gamma).rsqrt_()  # sqrt(gamma p / rho)
+        fastest = sound.add_(velocity.abs_()).amax(0)
         return _SUBSTEPS * self.courant * self.cell_width / fastest
 
     def take_step(self, state: Tensor, step: Tensor, members: Tensor) -> Tensor:
@@ -231,3 +237,73 @@ def _is_positive(state: Tensor) -> Tensor:
 def _all_positive(state: Tensor) -> bool:
     """Whether density and pressure are positive everywhere; faster than a map of where."""
     return float(state[0].amin()) > 0.0 and float(_internal_energy(state).amin()) > 0.0
+
+
+def to_conserved(primitive: Tensor, gamma: float) -> Tensor:
+    """(density, velocity, pressure) -> (density, momentum, energy), both `(3, ...)`.
+
+    >>> to_conserved(torch.tensor([2.0, 3.0, 4.0]), 1.5)
+    tensor([ 2.,  6., 17.])
+    """
+    density, velocity, pressure = primitive.unbind(0)
+    momentum = density * velocity
+    energy = pressure / (gamma - 1.0) + 0.5 * momentum * velocity
+    return torch.stack([density, momentum, energy])
+
+
+def to_primitive(conserved: Tensor, gamma: float) -> Tensor:
+    """(density, momentum, energy) -> (density, velocity, pressure), both `(3, ...)`.
+
+    >>> to_primitive(torch.tensor([2.0, 6.0, 17.0]), 1.5)
+    tensor([2., 3., 4.])
+    """
+    density, momentum, energy = conserved.unbind(0)
+    velocity = momentum / density
+    pressure = (gamma - 1.0) * (energy - 0.5 * momentum * velocity)
+    return torch.stack([density, velocity, pressure])
+
+
+def hllc_flux(left: Gas, right: Gas, gamma: float) -> Gas:
+    """HLLC flux of mass, momentum and energy through faces between primitive states.
+
+    Outer waves at S_L = min(v) - max(c) and S_R = max(v) + max(c), which bound the true ones and keep first
+    order steps positive; the contact at S_M = (p_R - p_L + a_L v_L - a_R v_R) / (a_L - a_R) with
+    a = rho (S - v). The face lies in the state between the upwind outer wave and the contact,
+    rho* = a / (S - S_M), p* = p + a (S_M - v), E* = ((S - v) E - p v + p* S_M) / (S - S_M),
+    or outside of both waves where the flow is supersonic.
+    """
+    density_l, velocity_l, pressure_l = left
+    density_r, velocity_r, pressure_r = right
+    # rsqrt: torch takes sqrt from MKL, which starts its own threads for every short array.
+    sound = torch.minimum(density_l / pressure_l, density_r / pressure_r).mul_(1.0 / gamma).rsqrt_()
+    speed_l = torch.minimum(velocity_l, velocity_r).sub_(sound)
+    speed_r = torch.maximum(velocity_l, velocity_r).add_(sound)
+    inflow_l = (speed_l - velocity_l).mul_(density_l)
+    inflow_r = (speed_r - velocity_r).mul_(density_r)
+    contact = (pressure_r - pressure_l).addcmul_(inflow_l, velocity_l)
+    contact.addcmul_(inflow_r, velocity_r, value=-1.0).div_(inflow_l.sub_(inflow_r))
+
+    # 1 takes the left side, 0 the right: lerp is exact at both and twice as fast as where.
+    from_left = contact.sign().clamp_min_(0.0)
+    density = torch.lerp(density_r, density_l, from_left)
+    velocity = torch.lerp(velocity_r, velocity_l, from_left)
+    pressure = torch.lerp(pressure_r, pressure_l, from_left)
+    speed = torch.lerp(speed_r, speed_l, from_left)
+    relative, gap = speed - velocity, speed.sub_(contact)
+    energy = (density * velocity).mul_(velocity).mul_(0.5).add_(pressure, alpha=1.0 / (gamma - 1.0))
+    inflow = density * relative
+    face_density = inflow / gap
+    face_pressure = inflow.mul_(contact - velocity).add_(pressure)
+    face_energy = relative.mul_(energy).addcmul_(pressure, velocity, value=-1.0)
+    face_energy.addcmul_(face_pressure, contact).div_(gap)
+    face_velocity = contact
+
+    if float(speed_l.amax()) > 0.0 or float(speed_r.amin()) < 0.0:
+        supersonic = (speed_l > 0.0) | (speed_r < 0.0)
+        face_density = torch.where(supersonic, density, face_density)
+        face_velocity = torch.where(supersonic, velocity, face_velocity)
+        face_pressure = torch.where(supersonic, pressure, face_pressure)
+        face_energy = torch.where(supersonic, energy, face_energy)
+    mass = face_density.mul_(face_velocity)
+    work = face_energy.add_(face_pressure).mul_(face_velocity)
+    return mass, face_pressure.addcmul_(mass, face_velocity), work

@@ -2,11 +2,20 @@
 
 from spectrakan.runs.folder import RunFolder
 from spectrakan.runs.log import RunLog, cut_log, read_log
-from spectrakan.runs.provenance import data_digest, provenance
-from spectrakan.runs.record import RECORD_KEYS, as_json, make_record, read_record, read_scored, write_record
+from spectrakan.runs.record import (
+    RECORD_KEYS,
+    SCORED_KEYS,
+    as_json,
+    data_digest,
+    make_record,
+    provenance,
+    read_record,
+    write_record,
+)
 
 __all__ = [
     "RECORD_KEYS",
+    "SCORED_KEYS",
     "RunFolder",
     "RunLog",
     "as_json",
@@ -16,6 +25,5 @@ __all__ = [
     "provenance",
     "read_log",
     "read_record",
-    "read_scored",
     "write_record",
 ]

@@ -10,7 +10,6 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,49 +25,25 @@ HEAD = ("format", "version", "run_id")
 """What a manifest has beside the settings and the identity of the data."""
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    """Paths of a run: `config.yaml`, `log.jsonl`, `checkpoints/last`, `checkpoints/best`, `record.json`.
+    """Paths of a run and what may be done to it; a folder that has a record is finished, because it comes last."""
 
-    `record.json` is written last, so a folder that has one is finished.
-    """
-
-    path: Path
-
-    @property
-    def config(self) -> Path:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.yaml"
         """The resolved settings, which can be fed back to `train`."""
-        return self.path / "config.yaml"
-
-    @property
-    def log(self) -> Path:
+        self.log = path / "log.jsonl"
         """One JSON object a line."""
-        return self.path / "log.jsonl"
-
-    @property
-    def last(self) -> Path:
+        self.last = path / "checkpoints" / "last"
         """The whole training state, from which a run is resumed."""
-        return self.path / "checkpoints" / "last"
-
-    @property
-    def best(self) -> Path:
+        self.best = path / "checkpoints" / "best"
         """The model with the smallest validation error so far; `from_pretrained` reads it."""
-        return self.path / "checkpoints" / "best"
-
-    @property
-    def record(self) -> Path:
+        self.record = path / "record.json"
         """Scores, settings and provenance of the finished run."""
-        return self.path / "record.json"
-
-    @property
-    def manifest(self) -> Path:
+        self.manifest = path / "manifest.json"
         """What binds the parts together."""
-        return self.path / "manifest.json"
-
-    @property
-    def lock(self) -> Path:
+        self.lock = path / ".lock"
         """Held while a process works here."""
-        return self.path / ".lock"
 
     @property
     def started(self) -> bool:

@@ -1,17 +1,27 @@
-"""The record of a finished run: one JSON document from which tables are made and the run is repeated."""
+"""The record of a finished run: one JSON document from which tables are made and the run is repeated.
+
+It says where a result comes from (versions, commit and data), and nothing about the machine's name or its user.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Mapping
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from spectrakan.errors import DataFormatError
+from spectrakan.fields import Trajectories, blocks
+from spectrakan.fields.grid_part import joined, whole_of
 from spectrakan.storage import read_json, write_text_atomically
 
 RECORD_KEYS = (
@@ -19,8 +29,12 @@ RECORD_KEYS = (
     "metrics_per_field", "parameters", "train_seconds", "peak_memory_mb", "config", "provenance",
 )  # fmt: skip
 """What every record has, in this order."""
+SCORED_KEYS = ("task", "model", "metrics", "provenance")
+"""What records and evaluations have in common: scores, the model and the data."""
 DETAILS = "details"
 """What a record may have besides: scores that only some experiments have."""
+PACKAGES = ("spectrakan", "torch", "numpy", "scipy", "h5py")
+"""Packages whose versions a record names."""
 
 
 def make_record(**entries: Any) -> dict[str, Any]:
@@ -36,18 +50,10 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
     write_text_atomically(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """Read a record, or say what is wrong with it."""
-    return _read(path, RECORD_KEYS, "not the record of a run")
-
-
-def read_scored(path: Path) -> dict[str, Any]:
-    """Read a record, or an evaluation that has the scores, the model and the data of one."""
-    return _read(path, ("task", "model", "metrics", "provenance"), "neither a record nor an evaluation")
-
-
-def _read(path: Path, needed: tuple[str, ...], otherwise: str) -> dict[str, Any]:
+def read_record(path: Path, needed: Sequence[str] = RECORD_KEYS) -> dict[str, Any]:
+    """Read a record, or with `SCORED_KEYS` an evaluation too, or say what is wrong with it."""
     document = read_json(path)
+    otherwise = "not the record of a run" if needed is RECORD_KEYS else "neither a record nor an evaluation"
     if not isinstance(document, dict):
         raise DataFormatError(f"'{path}' is {otherwise}: expected a JSON object, got {type(document).__name__}")
     if missing := [key for key in needed if key not in document]:
@@ -72,3 +78,69 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def provenance(**entries: Any) -> dict[str, Any]:
+    """What is needed beside settings to repeat a run, with further `entries`."""
+    return {
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "system": f"{platform.system()} {platform.machine()}",
+        "commit": _commit(),
+        **entries,
+    }
+
+
+def data_digest(trajectories: Trajectories) -> str:
+    """SHA-256 over names, units, constants, grid, times, parameters and every number, a few samples at a time.
+
+    The same set has the same digest in memory and in a file, in every byte order; another type of number makes it
+    another set. Processes that hold parts of the fields join them, and all get the digest of the whole.
+    """
+    grid = whole_of(trajectories.grid)
+    names = {
+        "problem": trajectories.name,
+        "fields": [[spec.name, spec.unit, spec.positive] for spec in trajectories.fields],
+        "input_fields": [[spec.name, spec.unit, spec.positive] for spec in trajectories.input_fields],
+        "param_names": list(trajectories.param_names),
+        "constants": dict(trajectories.constants),
+        "boundary": list(grid.boundary),
+    }
+    digest = hashlib.sha256(json.dumps(names, sort_keys=True).encode())
+    small = [trajectories.times, *(axis.numpy() for axis in (*grid.coordinates, *grid.edges, *grid.weights))]
+    for numbers in small if trajectories.params is None else [*small, trajectories.params]:
+        digest.update(np.ascontiguousarray(numbers, dtype="<f8").data)
+    for array in (trajectories.values, trajectories.inputs):
+        if array is None:
+            continue
+        kind = np.dtype(array.dtype).newbyteorder("<")
+        digest.update(f"{kind.name} {(*array.shape[:2], *grid.shape, array.shape[-1])}".encode())
+        if grid is trajectories.grid:
+            for _, block in blocks(array):
+                digest.update(np.ascontiguousarray(block, dtype=kind).data)
+            continue
+        for sample in range(array.shape[0]):
+            part = torch.from_numpy(np.ascontiguousarray(array[sample], dtype=kind))
+            digest.update(np.ascontiguousarray(joined(part, trajectories.grid, 1).numpy()).data)
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _commit() -> str | None:
+    """The commit of the package's own checkout, with a mark if files differ from it; None if installed."""
+    here = Path(__file__).resolve()
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        return subprocess.run(command, cwd=here.parent, capture_output=True, text=True, timeout=5, check=True).stdout
+
+    try:
+        git("ls-files", "--error-unmatch", here.name)
+        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from spectrakan.data.loader import Loader, LoaderSettings
+from spectrakan.data.loader import Loader
 from spectrakan.data.prepare import Prepared
 from spectrakan.data.windows import Starts, Windows
 from spectrakan.errors import ConfigError
@@ -59,13 +59,11 @@ def build_session(
         model.fit_windows(spread)
     loader = Loader(
         windows,
-        LoaderSettings(
-            batch_size=_batch_size(config, runtime, processes),
-            seed=config.runtime.seed,
-            rank=runtime.data_rank,
-            world_size=runtime.data_size,
-            pin_memory=runtime.device.type == "cuda",
-        ),
+        _batch_size(config, runtime, processes),
+        config.runtime.seed,
+        rank=runtime.data_rank,
+        world_size=runtime.data_size,
+        pin_memory=runtime.device.type == "cuda",
     )
     check = validator(validation_windows(config, prepared), config.training, runtime)
     return Session(

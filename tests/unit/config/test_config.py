@@ -54,6 +54,11 @@ def test_settings_survive_yaml():
     assert build_settings(Outer, parse_yaml(to_yaml(as_mapping(made)))) == made
 
 
+@pytest.mark.parametrize("text", ["1e100", "-1e-3", ".5E2", "1.e8", "yes", "null", "3"])
+def test_texts_that_look_like_other_values_stay_texts(text):
+    assert parse_yaml(to_yaml({"name": text})) == {"name": text}
+
+
 @given(
     name=st.text(),
     deep=st.booleans(),

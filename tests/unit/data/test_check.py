@@ -12,8 +12,7 @@ import pytest
 from spectrakan.data import load_dataset, write_dataset
 from spectrakan.data.check import check_dataset, find_leakage
 from spectrakan.data.generate import generate, generate_lazily
-from spectrakan.data.split import Split, SplitSettings, split_trajectories
-from spectrakan.data.survey import duplicate_groups
+from spectrakan.data.split import Split, SplitSettings, duplicate_groups, split_trajectories
 from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 

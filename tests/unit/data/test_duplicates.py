@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectrakan.data.survey import duplicate_groups
+from spectrakan.data.split import duplicate_groups
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectrakan.data.container import GroupedSource
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import GroupedSource
 from spectrakan.errors import ShapeError
 
 SHAPE = (4, 5, 3, 6)  # samples, time, x, y

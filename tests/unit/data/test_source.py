@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spectrakan.data.source import MOST_OPEN, Stamp, opened, released
+from spectrakan.data.container import MOST_OPEN, opened, released, stamp_of
 from spectrakan.errors import DataFormatError
 
 
@@ -27,8 +27,8 @@ def test_a_file_is_opened_once_and_the_oldest_is_closed(paths: list[Path]):
     with ExitStack() as stack:
         for path in paths:
             stack.enter_context(released(path))
-        handles = [opened(path, Stamp.of(path), open_plain) for path in paths]
-        assert opened(paths[-1], Stamp.of(paths[-1]), open_plain) is handles[-1]
+        handles = [opened(path, stamp_of(path), open_plain) for path in paths]
+        assert opened(paths[-1], stamp_of(paths[-1]), open_plain) is handles[-1]
         assert [handle.closed for handle in handles] == [True] * 4 + [False] * MOST_OPEN
     assert all(handle.closed for handle in handles)
 
@@ -36,15 +36,15 @@ def test_a_file_is_opened_once_and_the_oldest_is_closed(paths: list[Path]):
 def test_a_block_closes_what_it_opened_and_nothing_else(paths: list[Path]):
     path = paths[0]
     with released(path):
-        kept = opened(path, Stamp.of(path), open_plain)
+        kept = opened(path, stamp_of(path), open_plain)
         with released(path):
-            assert opened(path, Stamp.of(path), open_plain) is kept
+            assert opened(path, stamp_of(path), open_plain) is kept
         assert not kept.closed, "it was open before the inner block"
     assert kept.closed
 
 
 def test_a_changed_file_is_not_opened(paths: list[Path]):
-    stamp = Stamp.of(paths[0])
+    stamp = stamp_of(paths[0])
     paths[0].write_bytes(b"something longer than before")
     with pytest.raises(DataFormatError, match="was changed"):
         opened(paths[0], stamp, open_plain)

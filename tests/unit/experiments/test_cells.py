@@ -10,7 +10,7 @@ from experiments.archive import Archive
 from experiments.cells import Cell, case_settings, comparable, record_key, run_settings
 from experiments.learning_rates import stages as rate_stages
 from experiments.main import competitors, first_seeds
-from experiments.scales import BASELINES, DEVELOPMENT_SEED, SCALES, TEST_SEED, scale_named
+from experiments.scales import BASELINES, DEVELOPMENT_SEED, PEERS, SCALES, TEST_SEED, scale_named
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError
 
@@ -58,6 +58,9 @@ def test_eight_baselines_compete_with_five_seeds():
         assert SCALES[scale].baselines == BASELINES
         assert SCALES[scale].seeds == tuple(range(3 if scale == "paper" else 5))
     assert len(SCALES["short"].rates) == 3
+    for scale in ("short", "long"):
+        assert {(peer, "default") for peer in PEERS} <= set(competitors(SCALES[scale]))
+    assert not SCALES["paper"].peers
     epochs = [run_settings(Cell("main", scale, "cns1d", "fno")).training.epochs for scale in ("short", "long")]
     assert epochs[1] == 10 * epochs[0]
 

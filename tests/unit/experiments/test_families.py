@@ -12,7 +12,7 @@ from experiments.cells import Cell, run_settings
 from experiments.families import advection_diffusion1d, burgers1d, viscous_gas1d
 from experiments.families.catalog import FAMILIES
 from experiments.families.waves import random_waves
-from experiments.scales import CASES
+from experiments.scales import SCALES
 from spectrakan.data.generate import generate
 from spectrakan.data.prepare import prepare
 from spectrakan.pde import cns1d
@@ -111,6 +111,6 @@ def test_hidden_cases_have_the_same_fields_and_no_parameters(case):
 
 
 def test_long_cases_have_ten_times_the_epochs():
-    for name in CASES:
+    for name in SCALES["long"].cases:
         short, long = (run_settings(Cell("t", scale, name, "fno")).training.epochs for scale in ("short", "long"))
         assert long == 10 * short, name

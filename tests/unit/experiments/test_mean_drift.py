@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from experiments.mean_drift import MeanDrift, mean_share
+from experiments.archive import Archive
+from experiments.mean_drift import FILE, MeanDrift, mean_share, tables
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
@@ -47,3 +50,13 @@ def test_conserved_means_have_no_share():
 def test_steady_problems_are_refused():
     with pytest.raises(ConfigError, match="no two frames"):
         mean_share(generate("darcy2d", 1, 16))
+
+
+def test_measured_shares_are_shown(archive: Archive):
+    archive.folder.mkdir(parents=True)
+    assert tables(archive) == []
+    entry = {"seed": 777, "samples": 10, "mean_share": 0.0125, "rmse": 0.5}
+    (archive.folder / FILE).write_text(json.dumps({"droplet2d": entry}))
+    (table,) = tables(archive)
+    (row,) = table.rows
+    assert (row.name, row.cells[0], row.cells[1].value) == ("droplet2d", "1.25 %", 0.5)

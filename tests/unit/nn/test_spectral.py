@@ -199,8 +199,10 @@ def test_the_fused_block_is_the_block_on_paper(kind, size, generator):
     config = BlockSettings(width=WIDTH, num_modes=3, bases=("fourier", "cosine", "fourier")[: len(size)], kind=kind)
     block = randomised(Block(config), generator)
     field, axes = field_of(size, generator), axes_for(size)
-    parts = [2, 1, 2][: len(size)]
-    factors = [torch.randn(BATCH, 6, part, dtype=torch.float64, generator=generator) for part in parts]
+    factors = [
+        torch.randn(3, 2, WIDTH, BATCH, dtype=torch.float64, generator=generator) if basis == "fourier" else None
+        for basis in config.bases
+    ]
     fused = block._axial_path(block.axial, field, axes, factors)
     plain = block._plain_path(field, axes, factors)
     assert (fused - plain).abs().max() < 1e-11
@@ -210,14 +212,14 @@ def test_the_fused_block_is_the_block_on_paper(kind, size, generator):
     assert (ours - theirs).abs().max() < 1e-10
 
 
-def test_a_factor_multiplies_its_own_mode_of_its_own_sample_as_a_complex_number(generator):
+def test_a_factor_multiplies_its_own_mode_of_its_own_channel_and_sample_as_a_complex_number(generator):
     """Against complex multiplication of the spectrum; the constant mode of a real field has a real factor."""
     cells, modes = 16, 4
     layer = randomised(AxialSpectral(WIDTH, modes, ["fourier"]), generator)
     field = field_of((cells,), generator).detach()
-    factor = torch.randn(BATCH, modes, 2, dtype=torch.float64, generator=generator)
-    factor[:, 0, 1] = 0
+    factor = torch.randn(modes, 2, WIDTH, BATCH, dtype=torch.float64, generator=generator)
+    factor[0, 1] = 0
     spectrum = torch.fft.rfft(field, dim=2, norm="forward")
-    spectrum[..., :modes] *= torch.view_as_complex(factor)
+    spectrum[..., :modes] *= torch.view_as_complex(factor.permute(2, 3, 0, 1).contiguous())
     expected = layer(torch.fft.irfft(spectrum, n=cells, dim=2, norm="forward"), axes_for((cells,)))
     assert (layer(field, axes_for((cells,)), [factor]) - expected).abs().max() < 1e-12

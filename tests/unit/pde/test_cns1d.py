@@ -10,7 +10,7 @@ import torch
 from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.pde.cns1d import EQUATION, CNS1DParameters, sample, solve
-from spectrakan.pde.euler_flux import hllc_flux, to_conserved, to_primitive
+from spectrakan.pde.gas_scheme import hllc_flux, to_conserved, to_primitive
 
 
 def conserved(states: torch.Tensor, gamma: float = 5.0 / 3.0) -> torch.Tensor:

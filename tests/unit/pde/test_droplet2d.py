@@ -106,7 +106,7 @@ def test_mistakes_are_named(generator: torch.Generator):
     start = draw_droplet(1, (32, 32), PARAMETERS, generator)
     with pytest.raises(SpectraKANError, match=r"at most 0\.5 cells a step"):
         solve(start, (0.002, 0.01), DropletParameters(gravity=40.0))
-    with pytest.raises(ConfigError, match="times must increase"):
+    with pytest.raises(ConfigError, match="never decrease"):
         solve(start, (0.1, 0.05), PARAMETERS)
     with pytest.raises(ConfigError, match="width must be a range"):
         DropletParameters(width=(0.0, 0.1))

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from spectrakan.errors import SpectraKANError
-from spectrakan.pde.euler_flux import to_conserved, to_primitive
-from spectrakan.pde.gas_scheme import GasScheme
+from spectrakan.pde.gas_scheme import GasScheme, to_conserved, to_primitive
 
 GAMMA = 1.4
 

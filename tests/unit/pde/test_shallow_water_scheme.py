@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spectrakan.pde.shallow_water_scheme import Basin, _first_order, advance, wave_rate
+from spectrakan.pde.shallow_water2d import Basin, _first_order, advance, wave_rate
 
 BASIN = Basin(gravity=1.0, spacing=(0.1, 0.2), boundary="outflow")
 

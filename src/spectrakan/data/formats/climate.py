@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.axes import globe_grid
-from spectrakan.data.container import NUMBERS, Container
+from spectrakan.data.container import NUMBERS, Container, read_whole
 from spectrakan.data.decoding import decoding
-from spectrakan.data.source import read_whole
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
@@ -99,27 +98,18 @@ class ClimateDays:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Series:
-    """One field `(day, lat, lon)` in standard unit and orientation."""
-
-    name: str
-    values: npt.NDArray[np.float32]
-    day: npt.NDArray[np.int64]
-    points: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+Part = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+"""One field of a file, `(time, lat, lon)` in standard unit and orientation, with its days and its points."""
 
 
-def recognises(container: Container) -> bool:
-    """Whether an npz file has the names of a known pair and its axes."""
+def read(container: Container) -> Trajectories | None:
+    """Days as samples of the steady problem; None unless an npz file has the names of a known pair and its axes."""
     pair = next((pair for pair in PAIRS if container.arrays.keys() >= set(pair)), None)
     if container.kind != "npz" or pair is None:
-        return False
-    return 72 in container.arrays[pair[0]].shape if pair is LOCA_PAIR else "lat" in container and "lon" in container
-
-
-def read(container: Container) -> Trajectories:
-    """Days as samples of the steady problem, temperature to pressure."""
-    return read_days([container]).trajectories()
+        return None
+    located = {"lat", "lon"} <= container.arrays.keys()
+    known = 72 in container.arrays[pair[0]].shape if pair is LOCA_PAIR else located
+    return read_days([container]).trajectories() if known else None
 
 
 def read_days(containers: Sequence[Container]) -> ClimateDays:
@@ -136,20 +126,21 @@ def read_days(containers: Sequence[Container]) -> ClimateDays:
             f"{source} should hold temperature and pressure as {'; '.join(' and '.join(pair) for pair in PAIRS)}; it "
             f"holds {', '.join(sorted(present)) or 'nothing'}. Give the files of both fields; a mapping reads others"
         )
-    series = []
-    for name, stored in zip(("temperature", "pressure"), pair, strict=True):
-        holders = [found for found in containers if stored in found]
-        series.append(_join([_read_field(found, stored, name) for found in holders], source))
-    temperature, pressure = series
-    _require_same_points(temperature, pressure, source)
-    days, left, right = np.intersect1d(temperature.day, pressure.day, return_indices=True)
+    fields = [
+        [_read_field(found, stored, name) for found in containers if stored in found]
+        for name, stored in zip(("temperature", "pressure"), pair, strict=True)
+    ]
+    points = fields[0][0][2]
+    _require_same_points(points, [other for parts in fields for _, _, other in parts], source)
+    (temperature, warm), (pressure, pressed) = (_daily_means(parts) for parts in fields)
+    days, left, right = np.intersect1d(warm, pressed, return_indices=True)
     if not len(days):
-        spans = [f"{EPOCH + field.day[0]} to {EPOCH + field.day[-1]}" for field in series]
+        spans = [f"{EPOCH + day[0]} to {EPOCH + day[-1]}" for day in (warm, pressed)]
         raise DataFormatError(f"{source}: temperature covers {spans[0]} and pressure {spans[1]}; no day in common")
-    return ClimateDays(temperature.values[left], pressure.values[right], *temperature.points, day=days)
+    return ClimateDays(temperature[left], pressure[right], *points, day=days)
 
 
-def _read_field(container: Container, stored: str, name: str) -> _Series:
+def _read_field(container: Container, stored: str, name: str) -> Part:
     """The variable `stored` of a file as the field `name`, `(time, lat, lon)` from south to north."""
     where = f"'{container.path}': '{stored}'"
     with decoding(container.path, stored, kind="climate field"):
@@ -175,7 +166,7 @@ def _read_field(container: Container, stored: str, name: str) -> _Series:
             if np.abs(points).max() > limit or len(np.unique(points)) < len(points):
                 raise DataFormatError(f"{where} needs different degrees within ±{limit:g}, got {points[:3]} ..")
             values = np.take(values, np.argsort(points), axis)
-        return _Series(name, _standard(name, values, where), day, (np.sort(latitude), np.sort(longitude)))
+        return _standard(name, values, where), day, (np.sort(latitude), np.sort(longitude))
 
 
 def _standard(name: str, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
@@ -195,25 +186,26 @@ def _standard(name: str, values: npt.NDArray[Any], where: str) -> npt.NDArray[np
     raise DataFormatError(f"{where}: {name} has the median {median:g}, which fits none of {known}; are they swapped?")
 
 
-def _join(parts: Sequence[_Series], source: str) -> _Series:
-    """Fields on one grid as one, with the mean of each day, in order of time."""
-    for other in parts[1:]:
-        _require_same_points(parts[0], other, source)
-    every = np.concatenate([part.day for part in parts])
+def _daily_means(parts: Sequence[Part]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """A field of several files as one, with the mean of each day, in order of time."""
+    every = np.concatenate([day for _, day, _ in parts])
     order = np.argsort(every, kind="stable")
     days, starts, counts = np.unique(every[order], return_index=True, return_counts=True)
-    values = np.concatenate([part.values for part in parts])[order]
+    values = np.concatenate([numbers for numbers, _, _ in parts])[order]
     if len(days) < len(values):
         sums = np.add.reduceat(values, starts, axis=0, dtype=np.float64)
         values = (sums / counts[:, None, None]).astype(np.float32)
-    return _Series(parts[0].name, values, days, parts[0].points)
+    return values, days
 
 
-def _require_same_points(one: _Series, two: _Series, source: str) -> None:
-    for name, left, right in zip(("latitudes", "longitudes"), one.points, two.points, strict=True):
-        if left.shape != right.shape or not np.allclose(left, right, atol=1e-4):
-            found = f"{len(left)} from {left[0]:g} and {len(right)} from {right[0]:g}"
-            raise DataFormatError(f"{source} have different {name}: {found}; interpolate them to one grid first")
+def _require_same_points(
+    points: Sequence[npt.NDArray[np.float64]], others: Sequence[Sequence[npt.NDArray[np.float64]]], source: str
+) -> None:
+    for other in others:
+        for name, left, right in zip(("latitudes", "longitudes"), points, other, strict=True):
+            if left.shape != right.shape or not np.allclose(left, right, atol=1e-4):
+                found = f"{len(left)} from {left[0]:g} and {len(right)} from {right[0]:g}"
+                raise DataFormatError(f"{source} have different {name}: {found}; interpolate them to one grid first")
 
 
 def _unpacked(container: Container, stored: str) -> npt.NDArray[Any]:

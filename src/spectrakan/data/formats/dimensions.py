@@ -28,14 +28,11 @@ UNREAL = {"bnds", "bounds", "nv"}
 DAYS = {"second": 1 / 86400, "minute": 1 / 1440, "hour": 1 / 24, "day": 1.0}
 
 
-def recognises(container: Container) -> bool:
-    """Whether some array names its axes."""
-    return bool(_fields(container))
-
-
-def read(container: Container) -> Trajectories:
-    """The fields of a file that names its axes."""
+def read(container: Container) -> Trajectories | None:
+    """The fields of a file that names its axes; None where no array does."""
     names = _fields(container)
+    if not names:
+        return None
     dims = container.dims[names[0]]
     for name in names:
         if set(container.dims[name]) != set(dims):

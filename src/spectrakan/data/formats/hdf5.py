@@ -3,12 +3,19 @@
 A file is looked through once before anything in it is read. It is refused if it can lead to other files
 (external links, external storage, virtual datasets), if its groups are nested without end, or if an array
 declares far more bytes than are stored.
+
+A file behind an address (`hf://`, `https://`, `s3://`, ...) is read through fsspec: the parts that a window touches
+are fetched when they are read, and nothing is kept on disk. Heaps of texts cannot be checked before they are read, as
+those of local files are: read addresses that you trust.
+
+    hf://datasets/ORGANISATION/NAME/path/in/it.hdf5      needs huggingface_hub (extra `hub`)
 """
 
 from __future__ import annotations
 
 import math
 import mmap
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +23,14 @@ from typing import Any
 
 import h5py
 
-from spectrakan.data.container import Container
-from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, require_regular, require_size
-from spectrakan.data.remote import RemoteStamp, is_remote, open_remote
-from spectrakan.data.source import FileSource, Stamp, opened, released, size_in_bytes
+from spectrakan.data.container import Container, FileSource, opened, released, size_in_bytes, stamp_of
+from spectrakan.data.decoding import MAX_OBJECTS, decoding, mismatch, require_regular, require_size, walk
+from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import Source
 
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
+FETCHED_BYTES = 2**20
+"""Bytes that are fetched at a time from an address."""
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PLAIN_FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 """Filters that keep the number of bytes; at most one filter beside them may compress."""
@@ -34,6 +43,15 @@ HEAP = b"GCOL\x01\x00\x00\x00"
 """Four letters, version 1 and three reserved bytes open a global heap, followed by its size."""
 HEAP_HEADER = 16
 """Bytes before the first object of a heap, and bytes before the content of each object."""
+
+
+def is_remote(path: Path | str) -> bool:
+    """Whether a path is an address; `Path` folds the two slashes of one.
+
+    >>> is_remote("hf://datasets/a/b.hdf5"), is_remote(Path("s3://bucket/b.h5")), is_remote("/data/b.h5")
+    (True, True, False)
+    """
+    return ADDRESS.match(str(path)) is not None
 
 
 def is_hdf5(path: Path) -> bool:
@@ -55,7 +73,7 @@ def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False)
     Virtual datasets are refused unless `allow_virtual` is set; even then their sources must be sound HDF5 files
     in the same folder.
     """
-    stamp = RemoteStamp(0, 0, 0) if is_remote(path) else Stamp.of(path)
+    stamp = None if is_remote(path) else stamp_of(path)
     arrays: dict[str, Source] = {}
     attributes: dict[str, dict[str, Any]] = {}
     faults: dict[str, str] = {}
@@ -65,7 +83,7 @@ def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False)
         if texts:
             require_sound_heaps(path)
         attributes[""] = _attributes(file, texts=texts)
-        for name, item in _walk(path, file):
+        for name, item in _objects(path, file):
             attributes[name] = _attributes(item, texts=texts)
             if isinstance(item, h5py.Dataset) and item.shape is not None:
                 _require_bounded(path, name, item)
@@ -113,44 +131,51 @@ def _sizes_add_up(content: mmap.mmap, start: int) -> bool:
 
 
 def _open_file(path: Path) -> h5py.File:
-    return open_remote(path) if is_remote(path) else h5py.File(path, "r")
+    return _open_remote(path) if is_remote(path) else h5py.File(path, "r")
 
 
-def _walk(path: Path, file: h5py.File) -> Iterator[tuple[str, Any]]:
+def _open_remote(path: Path) -> Any:
+    """The HDF5 file at an address."""
+    address = ADDRESS.sub(r"\1://", str(path), count=1)
+    try:
+        import fsspec
+    except ImportError:
+        raise ConfigError(f"reading '{address}' needs fsspec: pip install fsspec, or download the file") from None
+    try:
+        return h5py.File(fsspec.open(address, "rb", block_size=FETCHED_BYTES).open(), "r")
+    except (ImportError, ValueError) as problem:
+        raise ConfigError(f"cannot open '{address}': {problem}; hf:// needs spectrakan[hub]") from None
+    except OSError as problem:
+        raise DataFormatError(f"cannot read '{address}' as HDF5: {problem}") from None
+
+
+def _objects(path: Path, file: h5py.File) -> Iterator[tuple[str, Any]]:
     """Every object once, by its first name, opened from its parent so that the time is linear in their number.
 
     Soft links are not followed; they stay inside the file, since links to other files are refused.
     """
-    seen = set()
-    waiting: list[tuple[str, h5py.Group, str]] = [("", file, "/")]
-    while waiting:
-        name, parent, key = waiting.pop()
-        item = parent[key]
-        info = h5py.h5o.get_info(item.id)
-        if (info.fileno, info.addr) in seen:
-            continue
-        seen.add((info.fileno, info.addr))
-        if name:
-            yield name, item
-        if isinstance(item, h5py.Group):
-            if name.count("/") >= MAX_DEPTH:
-                raise mismatch(path, f"{name[:40]}...", f"groups at most {MAX_DEPTH} deep", "deeper ones")
-            if len(seen) + len(waiting) + len(item) > MAX_OBJECTS:
-                raise mismatch(path, name, f"at most {MAX_OBJECTS} objects", "more")
-            links = _hard_links(path, item)
-            waiting += [(f"{name}/{link}" if name else link, item, link) for link in reversed(links)]
+    seen = {_address(file)}
+
+    def inside(item: Any) -> Iterator[tuple[str, Any]]:
+        if not isinstance(item, h5py.Group):
+            return
+        if len(item) > MAX_OBJECTS:
+            raise mismatch(path, item.name, f"at most {MAX_OBJECTS} objects", f"{len(item)}")
+        for key in item:
+            link = item.get(key, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                remedy = "copy the arrays into one file"
+                raise mismatch(path, key, "arrays inside the file", f"a link to the file '{link.filename}'", remedy)
+            if isinstance(link, h5py.HardLink) and _address(child := item[key]) not in seen:
+                seen.add(_address(child))
+                yield key, child
+
+    return walk(path, file, inside)
 
 
-def _hard_links(path: Path, group: h5py.Group) -> list[str]:
-    names = []
-    for key in group:
-        link = group.get(key, getlink=True)
-        if isinstance(link, h5py.ExternalLink):
-            remedy = "copy the arrays into one file"
-            raise mismatch(path, key, "arrays inside the file", f"a link to the file '{link.filename}'", remedy)
-        if isinstance(link, h5py.HardLink):
-            names.append(key)
-    return names
+def _address(item: Any) -> tuple[int, int]:
+    info = h5py.h5o.get_info(item.id)
+    return info.fileno, info.addr
 
 
 def _attributes(item: Any, *, texts: bool) -> dict[str, Any]:

@@ -17,10 +17,9 @@ from pydantic import Field
 
 from spectrakan.config import build_settings, read_yaml, settings
 from spectrakan.data.axes import grid_around, increasing, stored_times, unit_times
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, GroupedSource
 from spectrakan.data.decoding import mismatch, require_regular
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import GroupedSource
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, FieldSpec, Grid, Source, Trajectories
 
@@ -187,11 +186,16 @@ def _source(container: Container, entry: MappedArray) -> tuple[Source, tuple[str
     if not names or "sample" in entry.axes:
         found = f"none among {container.describe()}" if not names else "an axis 'sample' inside each"
         raise mismatch(container.path, entry.array, "arrays of one sample each", found)
+    return group_samples(container, names), ("sample", *entry.axes)
+
+
+def group_samples(container: Container, names: Sequence[str]) -> GroupedSource:
+    """Arrays of one sample each as one array; their shapes must be equal."""
     members = tuple(container.array(name) for name in names)
     for name, member in zip(names, members, strict=True):
         if member.shape != members[0].shape:
             raise mismatch(container.path, name, f"shape {members[0].shape} as in {names[0]}", f"{member.shape}")
-    return GroupedSource(members), ("sample", *entry.axes)
+    return GroupedSource(members)
 
 
 def _grid(container: Container, mapping: DataMapping, shape: Sequence[int]) -> tuple[Grid, tuple[bool, ...]]:

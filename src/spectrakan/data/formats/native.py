@@ -17,10 +17,9 @@ import numpy.typing as npt
 import torch
 
 from spectrakan.config import as_mapping, build_settings, settings
-from spectrakan.data.container import Container
+from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import read_whole
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, FieldSpec, Grid, Trajectories
 
@@ -85,18 +84,21 @@ def small_arrays(trajectories: Trajectories) -> dict[str, npt.NDArray[np.float64
     return arrays
 
 
-def recognises(container: Container) -> bool:
-    """Whether the file carries our schema beside `values`."""
-    return container.attribute(SCHEMA) is not None and "values" in container
-
-
-def read(container: Container) -> Trajectories:
-    """A file of our own, checked against its schema."""
+def read(container: Container) -> Trajectories | None:
+    """A file of our own, checked against its schema; None without a schema beside `values`."""
+    if container.attribute(SCHEMA) is None or "values" not in container:
+        return None
     schema = _schema(container.path, str(container.attribute(SCHEMA)))
     values = _whole(container, "values")
-    small = {name: read_whole(container.array(name)).astype(np.float64) for name in _small_names(container, values)}
+    axes = AXES[: values.ndim - 3]
+    names = ["times", *(f"grid/{axis}/{kind}" for axis in axes for kind in KINDS), "params"]
+    small = {
+        name: read_whole(container.array(name)).astype(np.float64)
+        for name in names
+        if name != "params" or name in container
+    }
     centres, edges, weights = (
-        tuple(torch.from_numpy(small[f"grid/{axis}/{kind}"]) for axis in AXES[: values.ndim - 3]) for kind in KINDS
+        tuple(torch.from_numpy(small[f"grid/{axis}/{kind}"]) for axis in axes) for kind in KINDS
     )
     return Trajectories(
         values=values,
@@ -111,11 +113,6 @@ def read(container: Container) -> Trajectories:
         constants=schema.constants,
         origin=schema.origin,
     )
-
-
-def _small_names(container: Container, values: LazyArray) -> list[str]:
-    axes = [f"grid/{axis}/{kind}" for axis in AXES[: values.ndim - 3] for kind in KINDS]
-    return ["times", *axes, *(["params"] if "params" in container else [])]
 
 
 def _whole(container: Container, key: str) -> LazyArray:

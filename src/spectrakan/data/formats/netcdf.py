@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.container import NUMBERS, Container
+from spectrakan.data.container import NUMBERS, Container, FileSource, opened, stamp_of
 from spectrakan.data.decoding import decoding, missing_package
 from spectrakan.data.formats.hdf5 import require_sound_heaps
-from spectrakan.data.source import FileSource, Stamp, opened
 from spectrakan.fields import Source
 
 CLASSIC = (b"CDF\x01", b"CDF\x02")
@@ -32,7 +31,7 @@ def open_labelled(
 
     xarray unpacks integers and replaces missing values by NaN, by the conventions of netCDF.
     """
-    stamp = Stamp.of(path)
+    stamp = stamp_of(path)
     arrays: dict[str, Source] = {}
     with decoding(path, kind=kind):
         try:

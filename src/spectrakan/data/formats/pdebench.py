@@ -17,14 +17,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
 from spectrakan.data.container import Container
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.formats import mapping as mapped
-from spectrakan.data.formats.mapping import SPACE, Axis, DataMapping, MappedArray
-from spectrakan.data.source import GroupedSource
+from spectrakan.data.formats.mapping import SPACE, Axis, DataMapping, MappedArray, group_samples
 from spectrakan.fields import Boundary, Trajectories
 
 CONSTANTS = ("nu", "rho", "beta", "eta", "zeta", "mach")
@@ -40,22 +40,14 @@ GROUPED_FIELDS: Mapping[tuple[int, int], tuple[str, ...]] = {
 """Fields of PDEBench's grouped files by number of space axes and channels: dam break, and two others."""
 
 
-def recognises(container: Container) -> bool:
-    """Whether the names of the arrays are PDEBench's."""
-    return (
-        "tensor" in container
-        or {"density", "pressure", "Vx"} <= container.arrays.keys()
-        or any(GROUP.match(name) for name in container.arrays)
-    )
-
-
-def read(container: Container) -> Trajectories:
-    """A PDEBench file of any of the layouts above."""
+def read(container: Container) -> Trajectories | None:
+    """A PDEBench file of any of the layouts above; None where the names of the arrays are others."""
     if "tensor" in container:
         return _read_darcy(container) if "nu" in container else _read_tensor(container)
-    if "density" in container:
+    if {"density", "pressure", "Vx"} <= container.arrays.keys():
         return _read_flow(container)
-    return _read_groups(container)
+    groups = sorted((match[1] for match in map(GROUP.match, container.arrays) if match), key=lambda g: (int(g), g))
+    return _read_groups(container, groups) if groups else None
 
 
 def constants(container: Container) -> dict[str, float]:
@@ -93,10 +85,6 @@ def _read_flow(container: Container) -> Trajectories:
     dims = len(axes) - 2
     velocities = {"Vx": "velocity"} if dims == 1 else {f"V{axis}": f"velocity_{axis}" for axis in SPACE[:dims]}
     names = {"density": "density", **velocities, "pressure": "pressure"}
-    density = container.array("density").shape
-    for key in names:
-        if (shape := container.array(key).shape) != density:
-            raise mismatch(container.path, key, f"density's shape {density}", f"{shape}")
     values = tuple(
         MappedArray(array=key, axes=axes, fields=(name,), positive=() if key in velocities else (name,))
         for key, name in names.items()
@@ -105,27 +93,21 @@ def _read_flow(container: Container) -> Trajectories:
     return _read_mapped(container, values, boundary, name="cns1d" if dims == 1 else "")
 
 
-def _read_groups(container: Container) -> Trajectories:
-    groups = sorted((match[1] for match in map(GROUP.match, container.arrays) if match), key=_number)
+def _read_groups(container: Container, groups: Sequence[str]) -> Trajectories:
     for name in container.arrays:
         if name.endswith("/data") and not GROUP.match(name):
             remedy = "rename the group, or select the arrays by a mapping"
             raise mismatch(container.path, name, "a group that is named by a number", "another name", remedy)
-    members = tuple(container.array(f"{group}/data") for group in groups)
-    first = members[0].shape
-    dims, channels = len(first) - 2, first[-1]
+    whole = group_samples(container, [f"{group}/data" for group in groups])
+    dims, channels = len(whole.shape) - 3, whole.shape[-1]
     if not 1 <= dims <= 3:
-        raise mismatch(container.path, f"{groups[0]}/data", "axes (t, x[, y[, z]], channel)", f"shape {first}")
-    for group, member in zip(groups, members, strict=True):
-        if member.shape != first:
-            raise mismatch(container.path, f"{group}/data", f"the first group's shape {first}", f"{member.shape}")
-    whole = replace(container, arrays={**container.arrays, "data": GroupedSource(members)})
+        raise mismatch(container.path, f"{groups[0]}/data", "axes (t, x[, y[, z]], channel)", f"{whole.shape[1:]}")
     names = GROUPED_FIELDS.get((dims, channels), tuple(f"u{channel}" for channel in range(channels)))
     positive = ("height",) if "height" in names else ()
     axes: tuple[Axis, ...] = ("sample", "time", *SPACE[:dims], "channel")
     dam_break = (dims, channels) == (2, 1)
     return _read_mapped(
-        whole,
+        replace(container, arrays={**container.arrays, "data": whole}),
         (MappedArray(array="data", axes=axes, fields=names, positive=positive),),
         ("outflow", "outflow") if dam_break else (),
         name="shallow_water2d" if dam_break else "",
@@ -165,21 +147,17 @@ def _axes(container: Container, key: str) -> tuple[Axis, ...]:
     return ("sample", "time", *SPACE[: len(shape) - 2])
 
 
-def _number(group: str) -> tuple[int, str]:
-    return int(group), group
-
-
 def _common_grid(container: Container, groups: Sequence[str]) -> str:
     """The first group that has a grid; all grids must equal it."""
-    names = [f"grid/{axis}" for axis in (*SPACE, "t")]
-    withs = [group for group in groups if any(f"{group}/{name}" in container for name in names)]
-    for name in names:
-        stored = [(group, container.vector(f"{group}/{name}")) for group in withs if f"{group}/{name}" in container]
-        for group, numbers in stored[1:]:
-            if not np.array_equal(numbers, stored[0][1]):
-                expected = f"the same numbers as in group {stored[0][0]}"
-                raise mismatch(container.path, f"{group}/{name}", expected, "others")
-    return withs[0] if withs else groups[0]
+    first: dict[str, str] = {}
+    for group, axis in product(groups, (*SPACE, "t")):
+        key = f"{group}/grid/{axis}"
+        if key not in container:
+            continue
+        owner = first.setdefault(axis, group)
+        if not np.array_equal(container.vector(key), container.vector(f"{owner}/grid/{axis}")):
+            raise mismatch(container.path, key, f"the same numbers as in group {owner}", "others")
+    return next(iter(first.values()), groups[0])
 
 
 def _boundary_by_name(container: Container, dims: int) -> tuple[Boundary, ...]:

@@ -23,7 +23,7 @@ from spectrakan.data.container import Container, is_text
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.mapping import REMEDY, SPACE, Axis, DataMapping, MappedArray
-from spectrakan.errors import ConfigError, DataFormatError
+from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 
 PAIRS = (("coeff", "sol", "coefficient", "solution"), ("x", "y", "input", "output"), ("a", "u", "initial", "final"))
@@ -33,20 +33,12 @@ FEWEST_CELLS = 4
 """Cells along an axis of space that a model needs; a shorter last axis holds channels."""
 
 
-def recognises(container: Container) -> bool:
-    """Whether the names, and the ranks that go with them, are among the layouts of this module."""
-    return "values" in container or _by_names(container) is not None
-
-
-def read(container: Container) -> Trajectories:
-    """A file with customary names."""
+def read(container: Container) -> Trajectories | None:
+    """A file with customary names; None where names, and the ranks that go with them, are others."""
     mapping = _canonical(container) if "values" in container else _by_names(container)
     if mapping is None:
-        raise DataFormatError(f"'{container.path}': arrays of unknown meaning: {container.describe()}; {REMEDY}")
-    return _with_params(container, mapped.read(container, mapping))
-
-
-def _with_params(container: Container, found: Trajectories) -> Trajectories:
+        return None
+    found = mapped.read(container, mapping)
     if "params" not in container:
         return found
     table = container.table("params", found.num_samples)

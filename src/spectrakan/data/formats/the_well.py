@@ -25,10 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.axes import grid_around, stored_times
-from spectrakan.data.container import Container
+from spectrakan.data.container import Block, Container, read_whole
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.data.source import Block, read_whole
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Array, Boundary, FieldSpec, Trajectories
 
@@ -39,13 +38,10 @@ TYPES = {"periodic": "PERIODIC", "wall": "WALL", "dirichlet": "WALL", "outflow":
 AXES = ("x", "y", "z")
 
 
-def recognises(container: Container) -> bool:
-    """Whether the groups are The Well's."""
-    return "dimensions/time" in container and any(name.split("/")[0] in GROUPS for name in container.arrays)
-
-
-def read(container: Container) -> Trajectories:
-    """A file of The Well."""
+def read(container: Container) -> Trajectories | None:
+    """A file of The Well; None where the groups are others."""
+    if "dimensions/time" not in container or not any(name.split("/")[0] in GROUPS for name in container.arrays):
+        return None
     axes = _names(container, "dimensions", "spatial_dims")
     centres = [_shared(container, f"dimensions/{axis}") for axis in axes]
     clock = _shared(container, "dimensions/time")

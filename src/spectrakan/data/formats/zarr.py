@@ -16,17 +16,16 @@ import os
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import numpy as np
 
 from spectrakan.config import read_regular
-from spectrakan.data.container import Container
-from spectrakan.data.decoding import MAX_DEPTH, MAX_OBJECTS, decoding, mismatch, missing_package, require_size
+from spectrakan.data.container import Container, FileSource, opened, size_in_bytes, stamp_of
+from spectrakan.data.decoding import decoding, mismatch, missing_package, require_size, walk
 from spectrakan.data.formats.netcdf import open_labelled, open_labelled_zarr
-from spectrakan.data.source import FileSource, Stamp, opened, size_in_bytes
 from spectrakan.fields import Source
 
 METADATA = (".zgroup", ".zarray", "zarr.json")
@@ -56,12 +55,12 @@ def open_zarr(path: Path) -> Container:
     arrays: dict[str, Source] = {}
     faults: dict[str, str] = {}
     named: list[bool] = []
-    stamp = Stamp.of(path)
+    stamp = stamp_of(path)
     with decoding(path, kind="Zarr"):
         group = opened(path, stamp, _open_store)
         attributes = {"": dict(group.attrs)}
-        for key, array in _arrays(path, group):
-            if (compressor := _compressor(path, key, array.metadata)) is None:
+        for key, array in walk(path, group, _members):
+            if hasattr(array, "members") or (compressor := _compressor(path, key, array.metadata)) is None:
                 continue
             present, fault = _missing(key, array, files, counts[key])
             if fault:
@@ -92,21 +91,13 @@ def _open_store(path: Path) -> Any:
 def _files(path: Path) -> dict[str, int]:
     """Names and sizes of all files; a symbolic link, a device or a deep folder is refused."""
     found: dict[str, int] = {}
-    waiting = [("", path.resolve())]
     with decoding(path, kind="Zarr"):
-        while waiting:
-            prefix, folder = waiting.pop()
-            if prefix.count("/") > MAX_DEPTH:
-                raise mismatch(path, f"{prefix[:40]}...", f"folders at most {MAX_DEPTH} deep", "deeper ones")
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append((f"{prefix}{entry.name}/", Path(entry.path)))
-                    elif entry.is_file(follow_symlinks=False):
-                        found[prefix + entry.name] = entry.stat(follow_symlinks=False).st_size
-                    else:
-                        found_kind = "a symbolic link" if entry.is_symlink() else "a device, pipe or socket"
-                        raise mismatch(path, prefix + entry.name, "a regular file or folder", found_kind)
+        for name, entry in walk(path, path.resolve(), _folder_entries, "folders", math.inf):
+            if entry.is_file(follow_symlinks=False):
+                found[name] = entry.stat(follow_symlinks=False).st_size
+            elif not entry.is_dir(follow_symlinks=False):
+                kind = "a symbolic link" if entry.is_symlink() else "a device, pipe or socket"
+                raise mismatch(path, name, "a regular file or folder", kind)
     for name in found:
         if name.rpartition("/")[2] in (*METADATA, ".zattrs", ".zmetadata"):
             with decoding(path, name, kind="Zarr metadata"):
@@ -114,18 +105,16 @@ def _files(path: Path) -> dict[str, int]:
     return found
 
 
-def _arrays(path: Path, group: Any) -> Iterator[tuple[str, Any]]:
-    """All arrays as zarr itself finds them, with their names."""
-    waiting, count = [("", group)], 0
-    while waiting:
-        prefix, current = waiting.pop()
-        for name, array in sorted(current.arrays()):
-            yield prefix + name, array
-            count += 1
-        inner = sorted(current.groups(), reverse=True)
-        waiting += [(f"{prefix}{name}/", item) for name, item in inner]
-        if count + len(waiting) > MAX_OBJECTS:
-            raise mismatch(path, prefix, f"at most {MAX_OBJECTS} objects", "more")
+def _folder_entries(parent: Any) -> Iterable[tuple[str, os.DirEntry[str]]]:
+    if isinstance(parent, os.DirEntry) and not parent.is_dir(follow_symlinks=False):
+        return ()
+    with os.scandir(parent) as entries:
+        return [(entry.name, entry) for entry in entries]
+
+
+def _members(item: Any) -> Iterable[tuple[str, Any]]:
+    """Arrays and groups inside a group, as zarr itself finds them."""
+    return sorted(item.members(max_depth=0)) if hasattr(item, "members") else ()
 
 
 def _dimension_names(array: Any) -> Any:

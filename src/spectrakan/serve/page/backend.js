@@ -23,7 +23,8 @@ async function predicted(name, values, shape) {
   const ready = await session(name);
   const begin = performance.now();
   const found = await ready.run({ x: new ort.Tensor("float32", values, shape) });
-  return { values: found.y.data, time: performance.now() - begin };
+  const time = performance.now() - begin, weights = found.attention.data; // of every cell; times their number, 1 is uniform
+  return { values: found.y.data, time, attention: weights.map((weight) => weight * weights.length) };
 }
 
 const joined = (...parts) => {
@@ -37,7 +38,7 @@ export async function compare(name, cells, ...parts) {
   if (task === "droplet2d") {
     const given = await predicted(name, parts[1], [1, 1, cells, cells, 3]);
     const begin = performance.now(), solved = advanceWater(parts[0]);
-    return { numbers: joined(solved, given.values), times: { solver: performance.now() - begin, model: given.time } };
+    return { numbers: joined(solved, given.values, given.attention), times: { solver: performance.now() - begin, model: given.time } };
   }
   if (task === "darcy2d") {
     const given = await predicted(name, parts[0], [1, 1, cells, cells, 1]);

@@ -24,7 +24,6 @@ export class Pool {
     this.rates = [];
     this.reset();
     this.listen();
-    if (backend.kind === "browser") $("pool-glow").parentElement.hidden = true; // not part of the exported files
     $("pool-bar").style.background = gradient("heat");
   }
 
@@ -197,7 +196,7 @@ export class Pool {
       this.step += 1;
       this.since += 1;
       if (!this.failed) this.model = next;
-      if (touched) document.body.dataset.latency = Math.round(performance.now() - touched);
+      if (touched) [this.answered, this.due] = [touched, 0];
       this.judge();
       this.present(false);
       return true;
@@ -265,18 +264,24 @@ export class Pool {
     const span = Math.max(PACE, this.rates.length ? this.rates[this.rates.length - 1] : PACE);
     const share = this.jump ? 1 : (now - this.arrived) / span;
     const resting = share > 1.2 && !this.dirty && !this.moved;
-    if (resting || (this.surfaces.model.soft && now - (this.drew ?? 0) < 20)) return;
+    if (resting || now < (this.due ?? 0)) return;
+    // 36 frames a second on average where the processor draws, every frame of the screen elsewhere.
+    const gap = this.surfaces.model.soft ? 28 : 0;
+    this.due = Math.max((this.due ?? 0) + gap, now - gap);
     this.moved = false;
     this.gaps = 0.9 * (this.gaps ?? 16) + 0.1 * (now - (this.drew ?? now));
     this.drew = now;
     const detail = this.surfaces.model.detail;
     if (now - (this.tuned ?? 0) > 1500) {
       this.tuned = now;
-      const next = this.gaps > 30 ? Math.max(0.3, detail * 0.75) : this.gaps < 18 ? Math.min(1, detail * 1.2) : detail;
+      const slow = this.gaps > 31 || (this.playing && span > 95), fast = this.gaps < (gap ? 30 : 18);
+      const next = slow ? Math.max(0.3, detail * 0.75) : fast ? Math.min(1, detail * 1.2) : detail;
       for (const surface of Object.values(this.surfaces)) surface.detail = next;
     }
     for (const surface of Object.values(this.surfaces)) surface.draw(share, this.page.theme);
     this.page.drew();
+    if (this.answered) document.body.dataset.latency = Math.round(performance.now() - this.answered);
+    this.answered = 0;
     if (this.dirty && now - (this.said ?? 0) > (this.surfaces.model.soft ? 400 : 160)) {
       this.said = now;
       this.dirty = false;

@@ -9,7 +9,7 @@ const SOFT = (() => {
   gl?.getExtension("WEBGL_lose_context")?.loseContext();
   return /swiftshader|llvmpipe|software/i.test(name);
 })();
-const MESH = SOFT ? 64 : 128;
+const MESH = SOFT ? 40 : 128; // a software renderer spends its time on triangles
 const LIFT = 0.3;
 const SCALE = 0.12;
 
@@ -115,7 +115,6 @@ export class Surface {
     }
     gl.linkProgram(program);
     gl.useProgram(program);
-    this.program = program;
     const side = MESH + 1;
     const rim = [];
     for (let i = 0; i < side; i++) rim.push([i, 0]);
@@ -139,7 +138,13 @@ export class Surface {
     }
     this.indices = order.length;
     this.vertices = first + 2 * count;
-    this.locations = {};
+    this.attributes = ["place", "earlier", "later"].map((name) => gl.getAttribLocation(program, name));
+    for (const place of this.attributes) gl.enableVertexAttribArray(place);
+    this.uniforms = {};
+    for (let k = 0; k < gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS); k++) {
+      const { name } = gl.getActiveUniform(program, k);
+      this.uniforms[name] = gl.getUniformLocation(program, name);
+    }
     const buffer = (kind, values, use) => {
       const made = gl.createBuffer();
       gl.bindBuffer(kind, made);
@@ -196,24 +201,19 @@ export class Surface {
     gl.viewport(0, 0, width, height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-    const attribute = (name, made, size) => {
-      const place = gl.getAttribLocation(this.program, name);
+    [this.places, ...this.states].forEach((made, k) => {
       gl.bindBuffer(gl.ARRAY_BUFFER, made);
-      gl.enableVertexAttribArray(place);
-      gl.vertexAttribPointer(place, size, gl.FLOAT, false, 0, 0);
-    };
-    attribute("place", this.places, 3);
-    attribute("earlier", this.states[0], 4);
-    attribute("later", this.states[1], 4);
-    const at = (name) => gl.getUniformLocation(this.program, name);
+      gl.vertexAttribPointer(this.attributes[k], k ? 4 : 3, gl.FLOAT, false, 0, 0);
+    });
+    const at = this.uniforms;
     const view = cameraFor(width / height);
-    gl.uniformMatrix4fv(at("camera"), false, view.matrix);
-    gl.uniform3fv(at("eye"), view.eye);
-    gl.uniform1f(at("share"), Math.max(0, Math.min(1, share)));
-    gl.uniform3fv(at("cursor"), this.cursor);
-    gl.uniform1f(at("lines"), this.lines ? this.cells : 0);
-    gl.uniform1f(at("failed"), this.failed ? 1 : 0);
-    for (const [name, value] of Object.entries(PALETTES[theme])) gl.uniform3fv(at(name), value);
+    gl.uniformMatrix4fv(at.camera, false, view.matrix);
+    gl.uniform3fv(at.eye, view.eye);
+    gl.uniform1f(at.share, Math.max(0, Math.min(1, share)));
+    gl.uniform3fv(at.cursor, this.cursor);
+    gl.uniform1f(at.lines, this.lines ? this.cells : 0);
+    gl.uniform1f(at.failed, this.failed ? 1 : 0);
+    for (const [name, value] of Object.entries(PALETTES[theme])) gl.uniform3fv(at[name], value);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.order);
     gl.drawElements(gl.TRIANGLES, this.indices, gl.UNSIGNED_SHORT, 0);
   }

@@ -11,8 +11,8 @@ import pytest
 import scipy.io
 
 from spectrakan.data import load_dataset
+from spectrakan.data.container import read_whole
 from spectrakan.data.formats.mat import open_mat
-from spectrakan.data.source import read_whole
 
 RNG = np.random.default_rng(0)
 

@@ -1,0 +1,1 @@
+"""Problems that no preset was tuned on."""

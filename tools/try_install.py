@@ -1,0 +1,126 @@
+"""Install the built wheel with each extra in an environment of its own and run a command that needs the extra.
+
+    python tools/try_install.py [WHEEL] [--only EXTRA ...] [--record FILE]
+
+Each environment lies in a temporary folder and is removed. Versions are those of constraints.txt. The outcome of
+every extra is printed, and written to FILE as JSON; the exit status is the number of extras that failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = """
+import torch, spectrakan as sk
+model = sk.from_pretrained("droplet2d-small")
+water = torch.zeros(1, 1, 32, 32, 3); water[..., 0] = 1
+assert abs(float(model(water)[..., 0].mean()) - 1) < 0.01
+"""
+SERVE = """
+import re, subprocess, sys, urllib.request
+asked = [sys.executable, "-m", "spectrakan", "serve", "--no-browser", "--port", "0"]
+serving = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
+try:
+    address = re.search(r"http://\\S+", serving.stdout.readline()).group(0)
+    page = urllib.request.urlopen(address).read().decode()
+    assert "Touch the water" in page and b"ok" in urllib.request.urlopen(address + "healthz").read()
+finally:
+    serving.terminate()
+    serving.wait(30)
+"""
+WAVES = """
+import numpy as np, spectrakan as sk
+t, x, start = np.arange(8) / 40, np.arange(32) / 32, np.random.default_rng(0).random((12, 1, 1))
+u = np.sin(2 * np.pi * (x - t[:, None] + start))[..., None]
+data = sk.Trajectories.from_arrays(u, fields=("u",), times=t, boundary=("periodic",), name="waves")
+"""
+TRACK = """
+from pathlib import Path
+sk.train(data=data, output="run", overrides=["training.epochs=2", "model.width=4", "runtime.track=[KIND]"])
+"""
+EXTRAS = {
+    "": SHIPPED,
+    "climate": WAVES + 'data.to_xarray().to_netcdf("w.nc", engine="h5netcdf")\nassert Path("w.nc").stat().st_size',
+    "cluster": """
+import subprocess, sys
+asked = [sys.executable, "-m", "spectrakan", "generate", "diffusion_reaction1d", "-n", "4", "--cluster", "local:2"]
+subprocess.run([*asked, "--output", "made.h5"], check=True)
+import h5py
+assert len(h5py.File("made.h5"))
+""",
+    "serve": SHIPPED + SERVE,
+    "track": WAVES + TRACK.replace("KIND", "tensorboard") + 'assert list(Path("run").rglob("events.out.tfevents*"))',
+    "wandb": WAVES + TRACK.replace("KIND", "wandb"),
+    "mlflow": WAVES + TRACK.replace("KIND", "mlflow"),
+    "hub": 'import fsspec, huggingface_hub\nfrom spectrakan.models.hub import model_card\n'
+    + SHIPPED
+    + 'assert "# spectrakan" in model_card(model)',
+    "export": SHIPPED
+    + 'from spectrakan.export import export_model\nfound = export_model(model, "m.onnx", "onnx")\n'
+    + "assert max(found.errors.values()) < 1e-5",
+    "gcm": "import jax, jcm, dinosaur, spectrakan",
+    "docs": "import mkdocs, material, mkdocstrings, mkdocs_jupyter",
+    "bench": "import neuralop, kan, spectrakan",
+    "dev": "import pytest, ruff, mypy, playwright, spectrakan, starlette, onnx, distributed",
+}  # fmt: skip
+"""What is run for each extra, as a program in an empty folder; "" is the plain package, whose demo is run too."""
+
+
+def attempt(extra: str, wheel: Path) -> dict[str, object]:
+    """Make an environment, install, run; what happened, with the end of what was said if it failed."""
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="spectrakan-install-") as place:
+        python, folder = Path(place) / "env/bin/python", Path(place) / "work"
+        folder.mkdir()
+        plain = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+        plain |= {"OMP_NUM_THREADS": "1", "WANDB_MODE": "offline", "MLFLOW_TRACKING_URI": str(folder / "mlruns")}
+        asked = f"spectrakan{f'[{extra}]' if extra else ''} @ {wheel.resolve().as_uri()}"
+        limits = ["-c", str(ROOT / "constraints.txt")]
+        steps = [
+            [sys.executable, "-m", "venv", str(python.parents[1])],
+            [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", *limits, asked],
+            [str(python), "-c", f"from pathlib import Path\n{EXTRAS[extra]}"],
+        ]
+        if not extra:
+            steps.append([str(python.with_name("spectrakan")), "demo"])
+        for step in steps:
+            done = subprocess.run(step, cwd=folder, env=plain, capture_output=True, text=True, check=False)
+            if done.returncode:
+                words = (done.stderr or done.stdout).replace(place, "")[-600:]
+                return {"works": False, "step": step[1:3], "said": words, "seconds": round(time.monotonic() - begin)}
+    return {"works": True, "seconds": round(time.monotonic() - begin)}
+
+
+def main() -> int:
+    """Try all extras, or those that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("wheel", nargs="?", type=Path)
+    parser.add_argument("--only", nargs="*", choices=list(EXTRAS))
+    parser.add_argument("--record", type=Path)
+    given = parser.parse_args()
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    if declared.keys() ^ (EXTRAS.keys() - {""}):
+        raise SystemExit(f"extras without a check, or without a declaration: {declared.keys() ^ EXTRAS.keys()}")
+    wheel = given.wheel or next((ROOT / "dist").glob("*.whl"))
+    found = {}
+    for extra in EXTRAS if given.only is None else given.only:
+        found[extra or "(none)"] = attempt(extra, wheel)
+        print(extra or "(none)", found[extra or "(none)"], flush=True)
+    if given.record:
+        about = {"wheel": wheel.name, "python": platform.python_version(), "extras": found}
+        given.record.write_text(json.dumps(about, indent=1) + "\n")
+    return sum(not outcome["works"] for outcome in found.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
