@@ -59,4 +59,4 @@ def test_measured_shares_are_shown(archive: Archive):
     (archive.folder / FILE).write_text(json.dumps({"droplet2d": entry}))
     (table,) = tables(archive)
     (row,) = table.rows
-    assert (row.name, row.cells[0], row.cells[1].value) == ("droplet2d", "1.25 %", 0.5)
+    assert (row.label, row.cells[0], row.cells[1].value) == ("droplet2d", "1.25 %", 0.5)

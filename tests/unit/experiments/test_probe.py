@@ -12,6 +12,7 @@ import spectrakan as sk
 from experiments import probe
 from experiments.archive import Archive
 from experiments.cells import Cell, as_overrides
+from experiments.datasets import Datasets
 from experiments.execution import run_cell
 from experiments.families.catalog import FAMILIES
 from experiments.probe import described, explained, measure_probe
@@ -22,11 +23,11 @@ from spectrakan.errors import ShapeError
 def test_noise_leaves_the_share_that_it_has():
     """y = x + e with variances 1 and 1/4: a linear fit explains 4 / 5, and nothing explains pure noise."""
     draws = np.random.default_rng(3)
-    x = draws.normal(size=(2000, 3))
+    x = draws.normal(size=(1000, 3))
     signal = x @ np.array([2.0, -2.0, 1.0]) / 3
-    targets = np.stack([signal + 0.5 * draws.normal(size=2000), draws.normal(size=2000)], 1)
+    targets = np.stack([signal + 0.5 * draws.normal(size=1000), draws.normal(size=1000)], 1)
     found = explained(x * [1.0, 100.0, 1e-3] + 7, targets)
-    assert found[0] == pytest.approx(0.8, abs=0.02), "units and offsets of features do not matter"
+    assert found[0] == pytest.approx(0.8, abs=0.03), "units and offsets of features do not matter"
     assert abs(found[1]) < 0.02
 
 
@@ -80,17 +81,20 @@ def test_numbers_are_those_of_the_model(given: bool):
         assert explained(found["summary"], np.asarray(data.params)).min() > 0.999
 
 
-def test_a_trained_model_is_probed_and_shown(archive: Archive):
+def test_a_trained_model_is_probed_and_shown(archive: Archive, monkeypatch):
     small = {
         "data.num_samples": 12, "data.resolution": 32, "data.frames": 5, "training.epochs": 1, "model.width": 8,
     }  # fmt: skip
     case = "advection_diffusion1d_hidden"
     cell = Cell("search", "smoke", case, "spectrakan", "conditioned", 0, as_overrides(small), "whole", test=False)
     run_cell(cell, archive)
+    family = FAMILIES["advection_diffusion1d"]
+    samples = generate(family.problem, 100, 32, seed=9, frames=5, params=dict(family.ranges))
+    monkeypatch.setattr(Datasets, "development", lambda self, case: samples)
     found = measure_probe(archive, tell=lambda text: None)
     assert json.loads((archive.folder / probe.FILE).read_text()) == found
     scores = found[case]["search-s0"]
     assert set(scores["token"]["linear"]) == {"speed", "log_diffusivity"}
     assert scores["summary"]["linear"]["speed"] > 0.5, "the change between frames shows the speed"
     (table,) = probe.tables(archive)
-    assert [row.name for row in table.rows] == [f"{case}: log_diffusivity", f"{case}: speed"] or len(table.rows) == 2
+    assert {row.label for row in table.rows} == {f"{case}: log_diffusivity", f"{case}: speed"}
