@@ -23,8 +23,7 @@ from experiments.archive import Archive
 from experiments.campaign import Stage
 from experiments.scales import Scale
 from spectrakan.errors import ConfigError, nearest
-from spectrakan.report.export import to_markdown
-from spectrakan.report.table import Table
+from spectrakan.report.table import Table, to_markdown
 
 
 def competitors(scale: Scale) -> dict[str, list[tuple[str, str]]]:

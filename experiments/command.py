@@ -29,7 +29,7 @@ from spectrakan.cli.cluster import connected
 from spectrakan.cli.estimate import span
 from spectrakan.errors import ConfigError, RunError, nearest
 from spectrakan.models.catalog import config_class
-from spectrakan.report.export import to_markdown
+from spectrakan.report.table import to_markdown
 from spectrakan.storage import write_text_atomically
 
 FIGURES, STEPS, DEVELOPMENT, FREEZE = "figures", "steps", "development", "freeze"

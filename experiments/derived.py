@@ -9,7 +9,7 @@ from experiments.main import TABLE
 from experiments.scales import TRIVIAL
 from experiments.standings import Contest, standings
 from experiments.summaries import NAMES, Reading, Result, Results, metric_of, row_name
-from spectrakan.models.catalog import CAPABILITIES
+from spectrakan.models.catalog import MODELS
 from spectrakan.report.published import paper_cell
 from spectrakan.report.table import Column, Row, Score, Table
 
@@ -76,7 +76,7 @@ def resolution_tables(archive: Archive) -> list[Table]:
             )
             for cells in resolutions
         ]
-        rows.append(Row(row_name(model), (*growth, CAPABILITIES[model].refinement)))
+        rows.append(Row(row_name(model), (*growth, MODELS[model].refinement)))
     columns = (*(Column(f"error at {n}² / at {own}²") for n in resolutions), Column("on another grid", "neither"))
     return [
         standings("RMSE of shallow water at other resolutions", results, [trained, *others]),

@@ -71,8 +71,7 @@ def export_model(
     draft = path.with_name(f".{path.stem}.draft{path.suffix}")
     try:
         with _quiet(), _reasons(model, kind):
-            names = _axis_names(model)
-            program = _traced(still, names)
+            program = _traced(still)
             facts = {"model": model.name, "signature": json.dumps(as_mapping(model.signature))}
             {"torch-export": _write_torch, "onnx": _write_onnx, "aotinductor": _write_aot}[kind](
                 program, draft, facts
@@ -130,12 +129,9 @@ def _check_request(path: Path, kind: str, *, force: bool) -> None:
     require_writable(path.parent)
 
 
-def _axis_names(model: Operator) -> tuple[str, ...]:
-    return ("batch", *AXES[: model.signature.space_dims])
-
-
-def _traced(still: _Physical, names: Sequence[str]) -> torch.export.ExportedProgram:
-    batch, *cells = (torch.export.Dim(name, min=MIN_CELLS if position else 1) for position, name in enumerate(names))
+def _traced(still: _Physical) -> torch.export.ExportedProgram:
+    batch = torch.export.Dim("batch", min=1)
+    cells = [torch.export.Dim(name, min=MIN_CELLS) for name in AXES[: still.model.signature.space_dims]]
     free = {} if still.grid is not None else {2 + dim: size for dim, size in enumerate(cells)}
     given = still.inputs(3, TRACED)
     shapes = {name: {0: batch, **(free if name == "x" else {})} for name in given}
@@ -245,17 +241,14 @@ def _differences(still: _Physical, program: Program) -> Iterator[tuple[tuple[int
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without the warnings that tracing a program causes inside torch."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "torch._inductor")]
-    levels = [logger.level for logger in loggers]
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(before)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from experiments.comparison import Comparison, compare
 from experiments.main import contests
 from experiments.standings import Verdict, paper_ratio, verdict
 from experiments.summaries import Results, row_name
-from spectrakan.report.export import to_markdown
+from spectrakan.report.table import to_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = Archive(ROOT / "results", ROOT / "results" / ".cache", "small")

@@ -22,7 +22,7 @@ RUN_GROUPS = (
     RunSettings, DataSettings, SplitSettings, TrainingSettings, LipschitzSettings, RuntimeSettings
 )  # fmt: skip
 CLASSES = {
-    **{f"model {name}": classes[1] for name, classes in MODELS.items()},
+    **{f"model {name}": entry.config for name, entry in MODELS.items()},
     **{f"run {cls.__name__}": cls for cls in RUN_GROUPS},
     **{f"equation {name}": entry.equation.parameters for name, entry in PROBLEMS.items() if entry.equation},
     "stages": Stages,
@@ -42,14 +42,14 @@ def test_each_field_has_a_docstring(cls):
 
 @pytest.mark.parametrize("name", MOST_SETTINGS)
 def test_a_model_has_few_settings(name):
-    assert len(dataclasses.fields(MODELS[name][1])) <= MOST_SETTINGS[name]
+    assert len(dataclasses.fields(MODELS[name].config)) <= MOST_SETTINGS[name]
     assert len(dataclasses.fields(Stages)) <= MOST_STAGES
 
 
 def test_the_table_of_notation_is_the_settings_class():
     text = (Path(__file__).resolve().parents[2] / "docs" / "notation.md").read_text()
     table = dict(re.findall(r"^\|[^|]*\| `(\w+)` \| ([\w.]+) \|", text, flags=re.MULTILINE))
-    settings = [*dataclasses.fields(MODELS["spectrakan"][1]), *dataclasses.fields(Stages)]
+    settings = [*dataclasses.fields(MODELS["spectrakan"].config), *dataclasses.fields(Stages)]
     assert table == {field.name: str(field.default) for field in settings}
 
 

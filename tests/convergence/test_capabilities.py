@@ -13,7 +13,6 @@ from small_models import SMALL
 import spectrakan as sk
 from spectrakan.errors import ShapeError
 from spectrakan.models import MODELS
-from spectrakan.models.catalog import CAPABILITIES
 
 SENSORS = {
     "deepokan": {"sensors": 3},
@@ -21,7 +20,7 @@ SENSORS = {
     "cvit": {"cells": 3, "patch": 1},
 }
 """So few that their cells are unions of the grid's, and no kinks: else the error is as small, but falls unevenly."""
-SAME = [name for name, facts in CAPABILITIES.items() if facts.order is not None]
+SAME = [name for name, facts in MODELS.items() if facts.order is not None]
 ODD = {1: [(27,), (81,), (243,), (729,)], 2: [(15, 21), (45, 63), (135, 189)]}
 """Odd and not square; each is three times the one before, so that the cell centres of the first are in all."""
 
@@ -67,16 +66,12 @@ def relative_changes(model: torch.nn.Module, sizes: list[tuple[int, ...]]) -> li
     return [float((fine - coarse).square().mean().sqrt()) / spread for coarse, fine in pairwise(answers)]
 
 
-def test_the_table_names_every_model():
-    assert list(CAPABILITIES) == list(MODELS)
-
-
 @pytest.mark.parametrize("boundary", ["periodic", "wall"])
 @pytest.mark.parametrize("dims", [1, 2])
 @pytest.mark.parametrize("name", SAME)
 def test_one_set_of_weights_is_one_operator_to_the_order_of_the_table(name, dims, boundary):
     changes = relative_changes(built(name, dims, boundary, **SENSORS.get(name, {})), ODD[dims])
-    order = CAPABILITIES[name].order
+    order = MODELS[name].order
     if changes[0] > 1e-4:  # else the modes of the waves are nearly all there is
         slope = -float(np.polyfit(np.arange(len(changes)), np.log(changes), 1)[0]) / math.log(3)
         assert slope > order - (0.45 if dims == 2 else 0.25), (changes, slope)
@@ -91,7 +86,7 @@ def test_twice_the_resolution_gives_the_same_answer_to_a_few_hundredths(name):
     with torch.no_grad():
         coarse, fine = model(waves((128,))), model(waves((256,))).unflatten(1, (128, 2)).mean(2)
     change = float((fine - coarse).square().mean().sqrt() / fine.std())
-    assert change < (0.05 if CAPABILITIES[name].order == 1 or name == "deepokan" else 0.01), change
+    assert change < (0.05 if MODELS[name].order == 1 or name == "deepokan" else 0.01), change
 
 
 def test_without_its_padding_fno_is_of_second_order():
@@ -114,7 +109,7 @@ def test_what_only_runs_changes_its_meaning():
         assert bool((change.abs() > 1e-9).any()) == reached
 
 
-@pytest.mark.parametrize("name", sorted(CAPABILITIES))
+@pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_model_refuses_what_it_cannot_take(name):
     model = built(name, 2, "wall")
     for cells in ((3, 8), (8, 2)):
@@ -127,7 +122,7 @@ def test_every_model_refuses_what_it_cannot_take(name):
 
 
 @pytest.mark.parametrize("cells", [(4, 5, 7), (9, 4, 6)])
-@pytest.mark.parametrize("name", sorted(CAPABILITIES))
+@pytest.mark.parametrize("name", sorted(MODELS))
 @torch.no_grad()
 def test_boxes_of_any_shape_are_taken_in_three_dimensions(name, cells):
     model, field = built(name, 3, "wall"), waves(cells)

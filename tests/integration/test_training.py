@@ -158,7 +158,7 @@ class Failing(AMFNO):
 def failing(monkeypatch):
     from spectrakan.models import catalog
 
-    monkeypatch.setitem(catalog.MODELS, "amfno", (Failing, catalog.MODELS["amfno"][1]))
+    monkeypatch.setitem(catalog.MODELS, "amfno", catalog.MODELS["amfno"]._replace(operator=Failing))
     monkeypatch.setattr(Failing, "calls", 0)
     return lambda bad: monkeypatch.setattr(Failing, "bad", bad)
 

@@ -15,7 +15,7 @@ from spectrakan.errors import ConfigError, RunError, SpectraKANError, nearest
 
 COMMANDS: dict[str, str] = {
     "tasks": "List the problems that are known by name, or show one and its parameters.",
-    "models": "List all models: size, dimensions, other resolutions.",
+    "models": "List all models: size, other resolutions.",
     "generate": "Make samples of a problem with its solver and write them to a file.",
     "download": "Download a PDEBench file.",
     "check": "Read a data file and report whether it is fit to learn from.",

@@ -113,17 +113,14 @@ def demo_page(runs: dict[str, Run], unseen: Trajectories) -> str:
 def _sample(runs: dict[str, Run], unseen: Trajectories) -> Any:
     """The first field of the first droplet: its first frame, the truth and each model's rollout."""
     import numpy as np
-    import torch
 
-    from spectrakan.evaluation.batches import predict_frames
+    from spectrakan.evaluation.batches import all_predicted
     from spectrakan.report.figures import Sample
 
-    values = np.asarray(unseen.values[:1], dtype=np.float32)
-    start, ahead = torch.from_numpy(values[:, :1]), len(unseen.times) - 1
+    values, ahead = np.asarray(unseen.values[0], dtype=np.float32), len(unseen.times) - 1
     predictions = {
-        name: predict_frames(run.model, start, ahead, None, unseen.grid).numpy()[0, ..., 0]
-        for name, run in runs.items()
+        name: all_predicted(run.model, unseen, [0], ahead)[0].numpy()[0, ..., 0] for name, run in runs.items()
     }
     times = [float(time) for time in unseen.times]
-    depth = values[0, ..., 0]
+    depth = values[..., 0]
     return Sample(unseen.fields[0], unseen.grid, times[1:], depth[1:], predictions, depth[:1], times[:1])

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 def models(
     pretrained: Annotated[bool, typer.Option("--pretrained", help="List the trained models of the package.")] = False,
 ) -> None:
-    """List all models: size, dimensions, other resolutions.
+    """List all models: size, other resolutions.
 
     Sizes are those of the presets, which `spectrakan train` uses; `spectrakan bench` times models on this machine.
     """
     from spectrakan.cli.terminal import print_table
-    from spectrakan.models.catalog import CAPABILITIES, MODELS
+    from spectrakan.models.catalog import MODELS
 
     if pretrained:
         head, *trained = pretrained_rows()
@@ -27,13 +27,11 @@ def models(
         return
     sizes = reference_signatures()
     rows = []
-    for name in MODELS:
-        known = CAPABILITIES[name]
+    for name, known in MODELS.items():
         counts = [f"{count_parameters(_built(name, signature)):,}" for signature, _ in sizes.values()]
-        dims = ", ".join(f"{count}D" for count in known.space_dims)
-        rows.append([name, *counts, dims, known.refinement, known.reads])
+        rows.append([name, *counts, known.refinement, known.reads])
     print("Parameters at each task's size:")
-    print_table(["model", *sizes, "dimensions", "on other grids", "reads"], rows)
+    print_table(["model", *sizes, "on other grids", "reads"], rows)
 
 
 def pretrained_rows() -> list[list[str]]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from spectrakan.errors import DataFormatError
 
 if TYPE_CHECKING:
     from spectrakan.report.runs_page import RunReport
@@ -39,23 +37,14 @@ def report(
 def read_run(path: Path, name: str) -> RunReport:
     """A run from its folder, with its log and evaluations, or from its record alone."""
     from spectrakan.report.runs_page import RunReport
-    from spectrakan.runs import RunFolder, read_log, read_record
+    from spectrakan.runs import SCORED_KEYS, RunFolder, read_log, read_record
 
     if path.is_file():
         return RunReport(name, read_record(path))
     folder = RunFolder(path)
     folder.require_finished()
-    found = {file.stem: _evaluation(file) for file in sorted((path / "evaluations").glob("*.json"))}
+    found = {file.stem: read_record(file, SCORED_KEYS) for file in sorted((path / "evaluations").glob("*.json"))}
     return RunReport(name, read_record(folder.record), read_log(folder.log), found)
-
-
-def _evaluation(path: Path) -> dict[str, Any]:
-    from spectrakan.storage import read_json
-
-    found = read_json(path)
-    if not isinstance(found, dict) or not {"model", "metrics"} <= found.keys():
-        raise DataFormatError(f"'{path}' is not an evaluation of a run; remove it, or evaluate the run again")
-    return found
 
 
 def _names(paths: list[Path]) -> list[str]:

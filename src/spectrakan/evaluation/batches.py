@@ -80,14 +80,15 @@ def predicted_batches(
 ) -> Iterator[tuple[Window, Tensor]]:
     """Windows, and rollouts over `horizon` frames from them `(batch, horizon, *space, out)` on the CPU, in order.
 
-    A window is the first one of its sample. The model is in its evaluation mode meanwhile. Fields that are cut among
-    processes are joined after the rollout, on each of them.
+    A window is the first one of its sample, with the true frames as far as there are any. The model is in its
+    evaluation mode meanwhile. Fields that are cut among processes are joined after the rollout, on each of them.
     """
     operator = as_operator(model, trajectories)
     chosen = all_or(samples, trajectories)
     if not chosen:
         return
-    windows = first_windows(operator, trajectories, chosen, horizon)
+    left = horizon if trajectories.steady else len(trajectories.times) - operator.signature.history
+    windows = first_windows(operator, trajectories, chosen, min(horizon, left))
     with evaluation_mode(operator):
         for first in range(0, len(chosen), settings.batch_size):
             rows = range(first, min(first + settings.batch_size, len(chosen)))

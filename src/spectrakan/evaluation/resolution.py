@@ -12,7 +12,7 @@ from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, Samples
 from spectrakan.evaluation.evaluate import evaluate
 from spectrakan.fields import Trajectories
-from spectrakan.models.catalog import CAPABILITIES
+from spectrakan.models.catalog import MODELS
 from spectrakan.runs.record import as_json
 
 RESOLUTIONS = (32, 64, 128)
@@ -57,7 +57,7 @@ def resolution_scores(
     at_home = next((entry["metrics"]["relative_l2"] for entry in entries if max(entry["resolution"]) == home), None)
     for entry in entries:
         entry["ratio"] = entry["metrics"]["relative_l2"] / at_home if at_home else None
-    refinement = CAPABILITIES[name].refinement if name in CAPABILITIES else "unknown"
+    refinement = MODELS[name].refinement if name in MODELS else "unknown"
     result = {"task": trajectories.name, "model": name, "trained_at": home, "refinement": refinement}
     return as_json(result | {"resolutions": entries})
 
@@ -65,7 +65,7 @@ def resolution_scores(
 def require_capability(model: nn.Module, resolution: int, trained_at: int, *, force: bool = False) -> None:
     """Refuse a grid on which this model's weights would be another operator."""
     name = str(getattr(model, "name", type(model).__name__))
-    known = CAPABILITIES.get(name)
+    known = MODELS.get(name)
     if resolution == trained_at or force or known is None or known.order is not None:
         return
     raise ConfigError(

@@ -19,17 +19,9 @@ from torch import Tensor, nn
 
 from spectrakan.data.regenerate import regenerate
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import (
-    DEFAULT,
-    EvaluationSettings,
-    Samples,
-    all_or,
-    first_windows,
-    heading,
-    predict_frames,
-)
+from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, Samples, all_or, heading, predicted_batches
 from spectrakan.evaluation.evaluate import scored_frames
-from spectrakan.evaluation.operators import as_operator, evaluation_mode
+from spectrakan.evaluation.operators import as_operator
 from spectrakan.evaluation.profile import ErrorGrowth
 from spectrakan.fields import Trajectories
 from spectrakan.runs.record import as_json
@@ -82,18 +74,12 @@ def stability(
     bounds = data_range(trajectories, chosen)
     longer = bool(trajectories.origin) and len(trajectories.times) < history + total
     data = regenerate(trajectories, frames=history + total) if longer else trajectories
-    windows = first_windows(operator, data, chosen, min(total, len(data.times) - history))
     names = [spec.name for spec in data.fields]
     growth = ErrorGrowth(names, data.grid)
     broken: list[tuple[int, str] | None] = []
-    with evaluation_mode(operator):
-        for first in range(0, len(chosen), settings.batch_size):
-            window = windows.gather(range(first, min(first + settings.batch_size, len(chosen))))
-            frames = predict_frames(operator, window.inputs, total, window.params, window.grid)
-            growth.add(frames[:, : window.targets.shape[1]], window.targets)
-            broken += map(_blow_up, *bounds.broken(frames, limit))
-            if settings.progress is not None:
-                settings.progress(len(broken), len(chosen))
+    for window, frames in predicted_batches(operator, data, chosen, total, settings):
+        growth.add(frames[:, : window.targets.shape[1]], window.targets)
+        broken += map(_blow_up, *bounds.broken(frames, limit))
     errors, times = growth.sample_errors(), _times(data, history, total)
     ends = torch.stack([bounds.middle - bounds.width / 2, bounds.middle + bounds.width / 2], dim=-1)
     outcomes = []

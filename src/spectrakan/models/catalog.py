@@ -1,11 +1,11 @@
-"""All operators by name, their named variants and capabilities, and users' own models."""
+"""All operators by name, their named variants, what they are on other grids, and users' own models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, NamedTuple
 
 from spectrakan.config import as_mapping, build_settings, describe
 from spectrakan.errors import ConfigError, nearest
@@ -25,23 +25,46 @@ from spectrakan.models.transolver import Transolver, TransolverConfig
 from spectrakan.models.trivial import Climatology, Persistence, Ridge, RidgeConfig, TrivialConfig
 from spectrakan.models.unet import UNet, UNetConfig
 
-MODELS: dict[str, tuple[type[Operator], type[Any]]] = {
-    "spectrakan": (SpectraKAN, SpectraKANConfig),
-    "amfno": (AMFNO, AMFNOConfig),
-    "unet": (UNet, UNetConfig),
-    "fno": (FNO, FNOConfig),
-    "ffno": (FFNO, FFNOConfig),
-    "lno": (LNO, LNOConfig),
-    "transolver": (Transolver, TransolverConfig),
-    "local_fno": (LocalFNO, LocalFNOConfig),
-    "deepokan": (DeepOKAN, DeepOKANConfig),
-    "deeponet": (DeepONet, DeepONetConfig),
-    "cvit": (CViT, CViTConfig),
-    "persistence": (Persistence, TrivialConfig),
-    "climatology": (Climatology, TrivialConfig),
-    "ridge": (Ridge, RidgeConfig),
+
+class Entry(NamedTuple):
+    """A model of the catalog; each takes any number of cells from `operator.MIN_CELLS` on along one to three axes."""
+
+    operator: type[Operator]
+    config: type[Any]
+    order: int | None
+    """What one set of weights is on another grid: the same operator up to an error of at least this order in the
+    cell width, for smooth fields; or (`None`) a network that runs there, but whose stencils change their meaning."""
+    reads: str
+    """How the input field is read."""
+
+    @property
+    def refinement(self) -> str:
+        """The order in words.
+
+        >>> MODELS["persistence"].refinement
+        'same operator, order 2'
+        """
+        return "runs only" if self.order is None else f"same operator, order {self.order}"
+
+
+MODELS: dict[str, Entry] = {
+    "spectrakan": Entry(SpectraKAN, SpectraKANConfig, 2, "modes below each axis' limit"),
+    "amfno": Entry(AMFNO, AMFNOConfig, 2, "modes below each axis' limit"),
+    "unet": Entry(UNet, UNetConfig, None, "3-wide stencils of cells"),
+    # Two cells of padding, as published; order 2 without padding.
+    "fno": Entry(FNO, FNOConfig, 1, "low modes of all axes jointly"),
+    "ffno": Entry(FFNO, FFNOConfig, 2, "low modes of each axis"),
+    "lno": Entry(LNO, LNOConfig, 1, "poles and residues in physical units"),
+    "transolver": Entry(Transolver, TransolverConfig, 2, "cells by coordinates, in learned slices"),
+    "local_fno": Entry(LocalFNO, LocalFNOConfig, 1, "low modes, and kernels in physical units"),
+    "deepokan": Entry(DeepOKAN, DeepOKANConfig, 2, "fixed sensors"),
+    "deeponet": Entry(DeepONet, DeepONetConfig, 2, "fixed sensors"),
+    "cvit": Entry(CViT, CViTConfig, 2, "patches of a fixed lattice"),
+    "persistence": Entry(Persistence, TrivialConfig, 2, "the last frame"),
+    "climatology": Entry(Climatology, TrivialConfig, 2, "nothing"),
+    "ridge": Entry(Ridge, RidgeConfig, 2, "low modes of all axes jointly"),
 }
-"""Operator and settings class by name."""
+"""Every operator by name."""
 
 _PAPER: dict[str, Any] = {
     "num_modes": 12, "coarse_num_layers": 4, "coarse_mixing": "axial", "block": "plain", "squeeze_excite": "plain",
@@ -53,48 +76,6 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 }
 """Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter,
 `conditioned` a trunk that depends on how the state evolves."""
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """Grids that a method takes: any number of cells from `operator.MIN_CELLS` on along each axis, odd or even."""
-
-    order: int | None
-    """What one set of weights is on another grid: the same operator up to an error of at least this order in the
-    cell width, for smooth fields; or (`None`) a network that runs there, but whose stencils change their meaning."""
-    reads: str
-    """How the input field is read."""
-    space_dims: tuple[int, ...] = (1, 2, 3)
-    """Numbers of axes."""
-
-    @property
-    def refinement(self) -> str:
-        """The order in words.
-
-        >>> Capabilities(2, "the last frame").refinement
-        'same operator, order 2'
-        """
-        return "runs only" if self.order is None else f"same operator, order {self.order}"
-
-
-CAPABILITIES: dict[str, Capabilities] = {
-    "spectrakan": Capabilities(2, "modes below each axis' limit"),
-    "amfno": Capabilities(2, "modes below each axis' limit"),
-    "unet": Capabilities(None, "3-wide stencils of cells"),
-    # Two cells of padding, as published; order 2 without padding.
-    "fno": Capabilities(1, "low modes of all axes jointly"),
-    "ffno": Capabilities(2, "low modes of each axis"),
-    "lno": Capabilities(1, "poles and residues in physical units"),
-    "transolver": Capabilities(2, "cells by coordinates, in learned slices"),
-    "local_fno": Capabilities(1, "low modes, and kernels in physical units"),
-    "deepokan": Capabilities(2, "fixed sensors"),
-    "deeponet": Capabilities(2, "fixed sensors"),
-    "cvit": Capabilities(2, "patches of a fixed lattice"),
-    "persistence": Capabilities(2, "the last frame"),
-    "climatology": Capabilities(2, "nothing"),
-    "ridge": Capabilities(2, "low modes of all axes jointly"),
-}
-"""Capabilities of every operator of the catalog."""
 
 OWN = "module"
 """Name under which a module that is handed over, not registered, is configured: it has only stages."""
@@ -137,7 +118,7 @@ def construct(name: str, signature: OperatorSignature, config: Any, stages: Stag
     """The operator of complete settings."""
     factory = known_factory(name)
     if factory is None:
-        return MODELS[name][0](signature, config, stages)
+        return MODELS[name].operator(signature, config, stages)
     return ModuleOperator(name, factory, signature, config, stages)
 
 
@@ -154,7 +135,7 @@ def config_class(name: str) -> type[Any]:
         return ModuleConfig
     if name not in MODELS:
         raise ConfigError(f"unknown model '{name}'{nearest(name, [*MODELS, *_REGISTERED])}")
-    return MODELS[name][1]
+    return MODELS[name].config
 
 
 def meanings_of(name: str) -> dict[str, str]:

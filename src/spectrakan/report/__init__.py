@@ -1,9 +1,8 @@
 """Tables, figures and pages, drawn from records and arrays handed in."""
 
-from spectrakan.report.export import export_table, to_csv, to_latex, to_markdown, to_rich
 from spectrakan.report.page import Origin, Paragraph, Picture, Section, page
 from spectrakan.report.runs_page import RunReport, runs_page, scores_table
-from spectrakan.report.table import Column, Row, Score, Table
+from spectrakan.report.table import Column, Row, Score, Table, export_table, to_csv, to_latex, to_markdown, to_rich
 
 __all__ = [
     "Column",

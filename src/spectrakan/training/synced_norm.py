@@ -50,17 +50,8 @@ class SyncedBatchNorm(_BatchNorm):
 
 
 def synchronise_norms(module: nn.Module) -> None:
-    """Put synced layers in the place of batch normalisations, with the same weights under the same names."""
-    for name, child in module.named_children():
-        if isinstance(child, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d):
-            setattr(module, name, _synced(child))
-        else:
-            synchronise_norms(child)
-
-
-def _synced(layer: _BatchNorm) -> SyncedBatchNorm:
-    made = SyncedBatchNorm(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
-    made.weight, made.bias = layer.weight, layer.bias
-    made.running_mean, made.running_var = layer.running_mean, layer.running_var
-    made.num_batches_tracked = layer.num_batches_tracked
-    return made.train(layer.training)
+    """Make all batch normalisations of a module synced ones, with the weights that they have."""
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d):
+            # They differ in `forward` alone.
+            layer.__class__ = SyncedBatchNorm  # type: ignore[assignment]

@@ -21,7 +21,7 @@ def run(tmp_path):
     write_record(folder / "record.json", make_record(task="heat", model="fno", metrics=scores, provenance={}))
     lines = [{"event": "epoch", "epoch": n, "step": n, "loss": 1.0 / (n + 1), "validation": 0.5} for n in range(3)]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = {"model": "fno", "metrics": {"relative_l2": 0.375}, "times": [1.0, 2.0],
+    found = {"task": "heat", "provenance": {}, "model": "fno", "metrics": {"relative_l2": 0.375}, "times": [1.0, 2.0],
              "metrics_per_frame": {"relative_l2": [0.25, 0.5]}}  # fmt: skip
     (folder / "evaluations" / "new.json").write_text(json.dumps(found))
     return folder
@@ -58,5 +58,5 @@ def test_folders_without_a_finished_run_and_damaged_evaluations_are_named(run, t
     with pytest.raises(DataFormatError, match=r"new\.json' is not valid JSON"):
         report([run])
     (run / "evaluations" / "new.json").write_text("{}")
-    with pytest.raises(DataFormatError, match="not an evaluation"):
+    with pytest.raises(DataFormatError, match="neither a record nor an evaluation"):
         report([run])

@@ -14,7 +14,6 @@ from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.evaluation import EvaluationSettings, resolution_scores
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import MODELS, build_model
-from spectrakan.models.catalog import CAPABILITIES
 
 STEADY = OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=1, steady=True)
 LINE = OperatorSignature(space_dims=1, history=5, in_channels=1, out_channels=1, boundary=("periodic",))
@@ -55,9 +54,9 @@ def test_every_model_either_can_or_says_why_not(name):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = build_model(name, STEADY)
-    if CAPABILITIES[name].order is not None:
+    if MODELS[name].order is not None:
         found = resolution_scores(model, data, [12, 16, 24])
-        assert found["refinement"] == f"same operator, order {CAPABILITIES[name].order}"
+        assert found["refinement"] == f"same operator, order {MODELS[name].order}"
         assert all(entry["metrics"]["rmse"] is not None for entry in found["resolutions"])
         return
     with pytest.raises(ConfigError, match=f"{name} cannot be scored zero-shot at 12: it reads .* train it at 12"):

@@ -14,7 +14,6 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from spectrakan.errors import ShapeError
 from spectrakan.report.figures.appearance import blank_figure, figure_style
 from spectrakan.report.figures.sample import ColourScale, Values
 
@@ -34,13 +33,6 @@ class Panel:
     title: str
     across: Edges
     up: Edges
-
-    def __post_init__(self) -> None:
-        if self.values.shape != (len(self.up) - 1, len(self.across) - 1):
-            raise ShapeError(
-                f"'{self.title}' has {self.values.shape} values for {len(self.up) - 1} cells upwards "
-                f"and {len(self.across) - 1} across"
-            )
 
 
 @dataclass(frozen=True, eq=False)
