@@ -44,7 +44,9 @@ def test_all_models_of_a_case_get_the_same_data_and_training(scale: str, case: s
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_model_tries_the_same_rates_on_validation_data(scale: str, tmp_path):
     chosen = scale_named(scale)
-    cells = rate_stages(chosen, competitors(chosen))[0](Archive(tmp_path, tmp_path, scale))
+    cells = rate_stages(chosen, {case: competitors(chosen) for case in chosen.main_cases})[0](
+        Archive(tmp_path, tmp_path, scale)
+    )
     for competitor in competitors(chosen):
         mine = [cell for cell in cells if (cell.model, cell.variant) == competitor]
         assert len(mine) == len(chosen.rates) * len(chosen.main_cases)
