@@ -17,6 +17,7 @@ from experiments.cells import Cell
 from experiments.frozen import FILE, FROZEN_CODE, git, key_of, settings_hash
 from experiments.learning_rates import next_rate, tried_rates
 from experiments.out_of_the_box import TABLE as UNTUNED
+from experiments.scales import TRIVIAL
 from experiments.trials import trial_counts
 from spectrakan.errors import ConfigError
 from spectrakan.storage import write_text_atomically
@@ -38,9 +39,9 @@ def freeze(archive: Archive, cells: Sequence[Cell]) -> Path:
 
 
 def open_rates(archive: Archive, cells: Sequence[Cell]) -> list[str]:
-    """Competitors whose best learning rate is untried or at the edge; on unseen problems no rate is chosen."""
+    """Competitors whose best learning rate is untried or at the edge, where one is chosen."""
     tried = tried_rates(archive)
-    chosen = [cell for cell in cells if not cell.overrides and cell.table != UNTUNED]
+    chosen = [cell for cell in cells if not (cell.overrides or cell.table == UNTUNED or cell.model in TRIVIAL)]
     wanted = dict.fromkeys((cell.case, cell.model, cell.variant) for cell in chosen)
     return [
         f"{case}, {model} ({variant}): rate {'not tried' if not found else 'at an edge'}"

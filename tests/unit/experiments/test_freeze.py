@@ -43,7 +43,8 @@ def test_spectrakan_may_not_have_more_trials_than_its_rival(short: Archive, keep
 
 
 def test_rates_must_be_bracketed(short: Archive, keep):
-    assert open_rates(short, [CELL]) == ["darcy2d, fno (default): rate not tried"]
+    trivial = Cell("main", "short", "darcy2d", "climatology")
+    assert open_rates(short, [CELL, trivial]) == ["darcy2d, fno (default): rate not tried"]
     for rate, error in ((3e-3, 0.3), (1e-2, 0.2)):
         keep(trial("darcy2d", "fno", f"lr{rate}", "rates", learning_rate=str(rate)), 0.1, validation=error)
     assert open_rates(short, [CELL]) == ["darcy2d, fno (default): rate at an edge"]

@@ -8,14 +8,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 import spectrakan
 from experiments.cells import Cell, run_settings
 from experiments.scales import MAIN_CASES, SCALES
+from experiments.unseen.catalog import UNSEEN
 from spectrakan.config import as_mapping
 from spectrakan.data.problems import PROBLEMS
+from spectrakan.data.write import write_dataset
+from spectrakan.fields import Trajectories
 from spectrakan.models.catalog import MODELS, VARIANTS
 from spectrakan.training import resolve
 
@@ -66,3 +70,24 @@ def test_the_command_prints_the_config_of_the_cell(problem: str, model: str, var
     # JSON has no tuples.
     expected = yaml.safe_load(yaml.safe_dump(of_cell(problem, model, variant, budget)))
     assert printed == expected
+
+
+@pytest.mark.parametrize("model", ["spectrakan", "ffno"])
+def test_the_command_trains_own_data_as_the_cell_of_an_unseen_problem(model: str, tmp_path: Path):
+    """A file of as many samples, called by no known name, beside a file of test samples."""
+    entry, cell = UNSEEN["kuramoto_sivashinsky1d"], Cell("unseen", "short", "kuramoto_sivashinsky1d", model)
+    shape = (len(entry.equation.times), *entry.equation.resolution, 1)
+    for name, count in (("mine", entry.num_samples), ("tests", 2)):
+        values = np.zeros((count, *shape), np.float32)
+        data = Trajectories.from_arrays(values, ("u",), boundary=("periodic",), name=name)
+        write_dataset(tmp_path / f"{name}.h5", data)
+    environment = os.environ | {"PYTHONPATH": str(Path(spectrakan.__file__).parents[1])}
+    files = ["--data", str(tmp_path / "mine.h5"), f"data.test_path={tmp_path / 'tests.h5'}"]
+    shown = subprocess.run(
+        [sys.executable, "-m", "spectrakan", "train", *files, "--model", model, "--print-config"],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    printed = yaml.safe_load(shown.stdout)
+    expected = yaml.safe_load(yaml.safe_dump(as_mapping(run_settings(cell, "train.h5"))))
+    assert printed["training"] == expected["training"]
+    assert printed["model"] == expected["model"]
