@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from spectrakan.config import build_settings, read_yaml, settings
-from spectrakan.data.axes import grid_around, increasing, stored_times, unit_times
+from spectrakan.data.axes import grid_around, increasing, stored_times
 from spectrakan.data.container import Container, GroupedSource
 from spectrakan.data.decoding import mismatch, require_regular
 from spectrakan.data.lazy import LazyArray, Part
@@ -123,7 +123,7 @@ def read(container: Container, mapping: DataMapping) -> Trajectories:
     inputs = _stack(container, mapping.inputs, mapping.space) if mapping.inputs else None
     samples, frames, *space, _ = values.shape
     grid, flips = _grid(container, mapping, space)
-    clock = container.vector(mapping.times) if mapping.times else unit_times(frames)
+    clock = container.vector(mapping.times) if mapping.times else np.linspace(0.0, 1.0, frames)
     turned = (slice(None), slice(None), *(slice(None, None, -1 if flip else 1) for flip in flips))
     return Trajectories(
         values=values.narrow(*turned),

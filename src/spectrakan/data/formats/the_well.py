@@ -15,7 +15,6 @@ problem. Scalars that vary in time have no counterpart and are left out. A spher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.axes import grid_around, stored_times
-from spectrakan.data.container import Block, Container, read_whole
+from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
@@ -56,11 +55,11 @@ def read(container: Container) -> Trajectories | None:
     values = [entry for entry in found if not steady or entry[2]]
     constants, params = _scalars(container, samples)
     return Trajectories(
-        values=_stacked(values),
+        values=LazyArray.stack([part for part, _, _ in values], sizes),
         grid=grid_around(centres, _boundary(container, axes)),
         times=stored_times(container.path, "dimensions/time", clock, len(clock)),
         fields=tuple(FieldSpec(name) for _, names, _ in values for name in names),
-        inputs=_stacked(inputs) if inputs else None,
+        inputs=LazyArray.stack([part for part, _, _ in inputs], sizes) if inputs else None,
         input_fields=tuple(FieldSpec(name) for _, names, _ in inputs for name in names),
         params=np.stack(list(params.values()), axis=1) if params else None,
         param_names=tuple(params),
@@ -103,35 +102,9 @@ def write(path: Path, data: Trajectories, dtype: Any = np.float32) -> None:
             group.attrs["field_names"] = list(group)
 
 
-@dataclass(frozen=True, eq=False)
-class RepeatedSource:
-    """A stored field as `(sample, time, *space, component)`: repeated along axes that it lacks, components flat."""
-
-    source: Any
-    shape: tuple[int, ...]
-    stored: tuple[bool, ...]
-    """Which of sample, time and space the stored array has."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored numbers."""
-        kind: np.dtype[Any] = self.source.dtype
-        return kind
-
-    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """A block, of which only what is stored is read."""
-        lead = tuple(cut for cut, kept in zip(block, self.stored, strict=False) if kept)
-        components = self.source.shape[len(lead) :]
-        numbers = self.source[(*lead, *(slice(0, size, 1) for size in components))]
-        sizes = [len(range(*cut.indices(size))) for cut, size in zip(block, self.shape, strict=True)]
-        there = [size if kept else 1 for size, kept in zip(sizes, self.stored, strict=False)]
-        whole = np.broadcast_to(numbers.reshape(*there, self.shape[-1]), (*sizes[:-1], self.shape[-1]))
-        return np.ascontiguousarray(whole[..., block[-1]])
-
-
 def _fields(
     container: Container, axes: tuple[str, ...], sizes: tuple[int, ...]
-) -> Iterator[tuple[RepeatedSource, tuple[str, ...], bool]]:
+) -> Iterator[tuple[Part, tuple[str, ...], bool]]:
     """Every field with the names of its components, and whether it varies in time."""
     for rank, group in enumerate(GROUPS):
         for key in [name for name in container.arrays if name.startswith(f"{group}/")]:
@@ -146,11 +119,8 @@ def _fields(
                 raise mismatch(container.path, key, f"{lead} and {components} components", f"shape {source.shape}")
             name = key.removeprefix(f"{group}/")
             names = tuple("_".join([name, "".join(part)]) if part else name for part in product(axes, repeat=rank))
-            yield RepeatedSource(source, (*sizes, components), stored), names, varies
-
-
-def _stacked(found: list[tuple[RepeatedSource, tuple[str, ...], bool]]) -> LazyArray:
-    return LazyArray.stack([Part(source, tuple(range(len(source.shape)))) for source, _, _ in found])
+            places = iter(range(len(lead)))
+            yield Part(source, (*(next(places) if kept else None for kept in stored), None)), names, varies
 
 
 def _samples(container: Container) -> int:
