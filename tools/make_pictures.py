@@ -17,7 +17,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader-webgl", "--enable-unsafe-swiftshader"]
-DROPS = "#pool?cells=32&step=26&paused=1&do=2d700.350.110.60~13d380.620.110.60"
+DROPS = "#pool?cells=32&step=26&paused=1&do=2d700.350.110.60~19d380.620.110.60"
 SHARP = """() => { const pool = globalThis.spectrakan.scenes.pool;
 for (const surface of Object.values(pool.surfaces)) surface.detail = 1; pool.tuned = Infinity; pool.repaint(); }"""
 WIDE, PHONE = {"width": 1280, "height": 600}, {"width": 360, "height": 740}
