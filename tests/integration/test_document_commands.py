@@ -43,6 +43,7 @@ SMALLER = {
     r"local:8": "local:2",
     r"\bTASK\b": "darcy2d",
     r"\b[AB]/evaluations": "RUN/evaluations",
+    r"experiments all --scale paper": "experiments main --scale paper",
 }
 """What is changed in a command so that it takes seconds, and names that a reader replaces."""
 SMALL = "--budget smoke training.epochs=1"
@@ -94,7 +95,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs that documents start from."""
     folder = tmp_path_factory.mktemp("trained")
     few = f"{SMALL} data.num_samples=8 data.test_samples=2"
-    shell(f"spectrakan train diffusion_reaction1d --output RUN {few}", folder)
+    parts = "data.split.train=0.5 data.split.validation=0.125 data.split.calibration=0.125 data.split.test=0.25"
+    held_out = f"{SMALL} data.num_samples=16 {parts}"
+    shell(f"spectrakan train diffusion_reaction1d --output RUN {held_out}", folder)
     shell(f"spectrakan train diffusion_reaction1d --model fno --output runs/heat-fno-0 {few}", folder)
     for name in ("darcy2d", "cns1d"):
         shell(f"spectrakan train {name} {few}", folder)
