@@ -17,10 +17,10 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader-webgl", "--enable-unsafe-swiftshader"]
-DROPS = "#pool?cells=32&step=42&paused=1&do=2d300.620.110.60~26d680.350.110.60~36d400.620.110.60"
+DROPS = "#pool?cells=32&step=26&paused=1&do=2d700.350.110.60~19d380.620.110.60"
 SHARP = """() => { const pool = globalThis.spectrakan.scenes.pool;
 for (const surface of Object.values(pool.surfaces)) surface.detail = 1; pool.tuned = Infinity; pool.repaint(); }"""
-WIDE, PHONE = {"width": 1280, "height": 1000}, {"width": 360, "height": 740}
+WIDE, PHONE = {"width": 1280, "height": 600}, {"width": 360, "height": 740}
 PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "pool": (DROPS, {"viewport": WIDE}),
     "dark": (f"{DROPS}&glow=1", {"viewport": WIDE, "color_scheme": "dark"}),
@@ -62,7 +62,7 @@ def main(folder: Path) -> None:
                 if scene == "pool":
                     page.evaluate(SHARP)
                 page.wait_for_timeout(2500)
-                page.screenshot(path=folder / f"{name}.png")
+                page.screenshot(path=folder / f"{name}.png", full_page=name != "phone")
                 page.context.close()
             browser.close()
     finally:

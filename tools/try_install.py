@@ -60,8 +60,8 @@ assert len(h5py.File("made.h5"))
 """,
     "serve": SHIPPED + SERVE,
     "track": WAVES + TRACK.replace("KIND", "tensorboard") + 'assert list(Path("run").rglob("events.out.tfevents*"))',
-    "wandb": WAVES + TRACK.replace("KIND", "wandb"),
-    "mlflow": WAVES + TRACK.replace("KIND", "mlflow"),
+    "wandb": WAVES + TRACK.replace("KIND", "wandb") + 'assert list(Path("run").rglob("*.wandb"))',
+    "mlflow": WAVES + TRACK.replace("KIND", "mlflow") + 'assert list(Path("mlruns").rglob("metrics/loss/epoch"))',
     "hub": 'import fsspec, huggingface_hub\nfrom spectrakan.models.hub import model_card\n'
     + SHIPPED
     + 'assert "# spectrakan" in model_card(model)',
@@ -83,7 +83,8 @@ def attempt(extra: str, wheel: Path) -> dict[str, object]:
         python, folder = Path(place) / "env/bin/python", Path(place) / "work"
         folder.mkdir()
         plain = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
-        plain |= {"OMP_NUM_THREADS": "1", "WANDB_MODE": "offline", "MLFLOW_TRACKING_URI": str(folder / "mlruns")}
+        plain |= {"OMP_NUM_THREADS": "1", "WANDB_MODE": "offline"}
+        plain |= {"MLFLOW_TRACKING_URI": (folder / "mlruns").as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"}
         asked = f"spectrakan{f'[{extra}]' if extra else ''} @ {wheel.resolve().as_uri()}"
         limits = ["-c", str(ROOT / "constraints.txt")]
         steps = [

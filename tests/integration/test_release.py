@@ -53,6 +53,15 @@ def test_the_checksums_and_the_list_of_parts_are_complete(release: Path):
     assert all(re.match(r"\d", part["version"]) for part in parts["components"])
 
 
+@pytest.mark.slow
+def test_the_wheel_works_in_a_clean_environment(release: Path):
+    import try_install  # tools/ is on the path since the release was made
+
+    (wheel,) = release.glob("*.whl")
+    found = try_install.attempt("serve", wheel)  # `from_pretrained` predicts, `spectrakan serve` answers
+    assert found["works"], found
+
+
 def test_one_version_everywhere():
     version = spectrakan.__version__
     assert f'\nversion = "{version}"' in (ROOT / "pyproject.toml").read_text()

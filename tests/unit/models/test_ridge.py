@@ -50,3 +50,10 @@ def test_a_fit_that_only_remembers_its_neighbours_is_not_taken():
     x, y = x.repeat_interleave(10, 0), y.repeat_interleave(10, 0)
     blocks = [moments_of(x[first : first + 10], y[first : first + 10]) for first in range(0, 60, 10)]
     assert best_penalty(blocks, [1e-12, 10.0]) == 10.0
+
+
+def test_constant_samples_give_their_constant():
+    """Features without any spread, whose moments are singular: the intercept answers, whatever the penalty."""
+    x, y = torch.ones(10, 30, dtype=torch.float64) * 0.7, torch.full((10, 2), -3.0, dtype=torch.float64)
+    weights = ridge_weights(moments_of(x, y), penalty=1e-38)
+    assert torch.allclose(x @ weights[:-1] + weights[-1], y, atol=1e-9)

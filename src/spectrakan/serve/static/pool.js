@@ -291,7 +291,7 @@ export class Pool {
 
   say() {
     const { found, facts, times } = this;
-    $("pool-model-cells").textContent = `${this.cells}², ${facts.parameters ? (facts.parameters / 1000).toFixed(0) : "?"} thousand weights`;
+    $("pool-model-cells").textContent = `${this.cells}², ${facts.parameters ? (facts.parameters / 1000).toFixed(0) : "?"}k weights`;
     $("pool-cells-now").textContent = `${this.cells}²`;
     $("pool-cells").value = SIZES.indexOf(this.cells);
     const label = (time) => (Number.isFinite(time) ? `${time.toFixed(1)} ms a step` : "");
