@@ -28,7 +28,6 @@ from experiments.summaries import NAMES, Result, Results, row_name
 from spectrakan.cli.estimate import unsolved
 from spectrakan.data.prepare import NO_TEST, Prepared
 from spectrakan.data.problems import problem_named
-from spectrakan.evaluation.cost import step_seconds
 from spectrakan.models import build_model
 from spectrakan.models.operator import Operator
 from spectrakan.report.table import Column, Row, Score, Table
@@ -187,6 +186,27 @@ class Estimator:
             cells = data_of(config).trajectories.grid.shape
             self._measured[key] = step_seconds(model, cells, batch=BATCH, repeats=1) / BATCH if learns else 0.0
         return self._measured[key]
+
+
+def step_seconds(model: Operator, space: Sequence[int], *, batch: int = 1, repeats: int = 3) -> float:
+    """CPU seconds of one forward and backward pass on random fields: the median after one pass to warm up.
+
+    CPU time of all threads, not wall-clock time, so that other work on the machine matters less. A model without
+    parameters has no backward pass.
+    """
+    signature = model.signature
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(batch, signature.history, *space, signature.in_channels, generator=generator)
+    params = torch.randn(batch, signature.num_params, generator=generator) if signature.num_params else None
+    seconds = []
+    for _ in range(repeats + 1):
+        start = time.process_time()
+        loss = model(x, params).square().mean()
+        if loss.requires_grad:
+            loss.backward()
+        seconds.append(time.process_time() - start)
+        model.zero_grad(set_to_none=True)
+    return statistics.median(seconds[1:])
 
 
 def data_of(config: RunSettings) -> Prepared:

@@ -23,11 +23,11 @@ from typing import Any
 import pretrained_card as card
 import pretrained_data as data
 import torch
+from pool import averaged
 from torch import Tensor
 
 import spectrakan as sk
 from spectrakan.models.operator import Operator
-from spectrakan.serve.water import averaged
 from spectrakan.theory import CertifySettings
 from spectrakan.theory.attack import AttackSettings
 from spectrakan.training.presets import size_of

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from pool import add_drops, averaged, still
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -20,7 +21,7 @@ from spectrakan.pde.cns1d import sample as draw_gas
 from spectrakan.pde.cns1d import solve as solve_gas
 from spectrakan.pde.darcy2d import DarcyParameters, draw_coefficient
 from spectrakan.pde.darcy2d import solve as solve_darcy
-from spectrakan.serve.water import add_drops, advance, averaged, still
+from spectrakan.serve.scenes import advance
 
 Frames = dict[int, Tensor]
 SEGMENT = 8

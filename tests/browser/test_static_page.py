@@ -11,8 +11,8 @@ from spectrakan.pde.cns1d import CNS1DParameters
 from spectrakan.pde.cns1d import solve as solve_gas
 from spectrakan.pde.darcy2d import DarcyParameters
 from spectrakan.pde.darcy2d import solve as solve_darcy
-from spectrakan.serve.scenes import watched
-from spectrakan.serve.water import add_drops, advance, averaged, still
+from spectrakan.serve.scenes import advance, watched
+from tools.pool import add_drops, averaged, still
 
 pytestmark = pytest.mark.slow
 TWENTY = """async () => {

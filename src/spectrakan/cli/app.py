@@ -26,7 +26,6 @@ COMMANDS: dict[str, str] = {
     "report": "Write one page about any runs: scores, curves, settings.",
     "certify": "Bound how far a trained model can change under a perturbation.",
     "export": "Write a trained model as one file that runs without spectrakan.",
-    "bench": "Time training and inference of models on this machine.",
     "serve": "Open a page where a trained operator runs beside its solver.",
     "demo": "Train SpectraKAN and FNO on falling droplets and write a page.",
 }

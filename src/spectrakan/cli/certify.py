@@ -71,15 +71,13 @@ def certify(
 def _windows(resolved: Resolved, model: Operator, data: Path | None, resolution: int | None) -> Windows:
     """The first window of each sample of a file, or of each test sample of the run."""
     from spectrakan.cli.subject import prepared_run, run_data
-    from spectrakan.data.windows import Windows, WindowSettings
+    from spectrakan.evaluation.batches import first_windows
 
     if data is not None:
         if resolution is not None:
             raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
         found = run_data(resolved.config, data)
-        return Windows(
-            found, range(found.num_samples), WindowSettings(history=model.signature.history, starts="first")
-        )
+        return first_windows(model, found, range(found.num_samples), 1)
     prepared = prepared_run(resolved, resolution)
     if not prepared.part("test").samples:
         raise ConfigError("the run has no test samples; give --data")

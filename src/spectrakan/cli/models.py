@@ -16,7 +16,7 @@ def models(
 ) -> None:
     """List all models: size, other resolutions.
 
-    Sizes are those of the presets, which `spectrakan train` uses; `spectrakan bench` times models on this machine.
+    Sizes are those of the presets, which `spectrakan train` uses.
     """
     from spectrakan.cli.terminal import print_table
     from spectrakan.models.catalog import MODELS

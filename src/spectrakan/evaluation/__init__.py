@@ -16,24 +16,3 @@ from spectrakan.evaluation.evaluate import check_evaluation, check_output, evalu
 from spectrakan.evaluation.profile import profile
 from spectrakan.evaluation.resolution import resolution_scores
 from spectrakan.evaluation.stability import check_stability, stability
-
-__all__ = [
-    "BandWarning",
-    "Bands",
-    "Coverage",
-    "EvaluationSettings",
-    "Share",
-    "band_coverage",
-    "calibrate_bands",
-    "calibrated",
-    "check_bands",
-    "check_evaluation",
-    "check_output",
-    "check_stability",
-    "evaluate",
-    "profile",
-    "residual_scale",
-    "resolution_scores",
-    "rollout_cost",
-    "stability",
-]

@@ -1,4 +1,4 @@
-"""What a rollout costs on this machine, in time and memory, and what a training step costs."""
+"""What a rollout costs on this machine, in time and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from spectrakan.evaluation.batches import Samples, all_or, first_windows, headin
 from spectrakan.evaluation.evaluate import scored_frames
 from spectrakan.evaluation.operators import as_operator, evaluation_mode, numbers_of
 from spectrakan.fields import Trajectories
-from spectrakan.models import Operator
 
 SAMPLES = 8
 """Samples that are rolled out as one batch where none are named."""
@@ -49,8 +48,12 @@ def rollout_cost(
 
     device, dtype = numbers_of(operator)
     with evaluation_mode(operator):
-        seconds = float(interleaved({"model": run}, rounds)["model"].median())
-        peak = peak_bytes(run, device)
+        spent = []
+        for _ in range(rounds + 1):
+            begin = time.perf_counter()
+            run()
+            spent.append(time.perf_counter() - begin)
+        seconds, peak = statistics.median(spent[1:]), peak_bytes(run, device)
     weights = sum(tensor.numel() * tensor.element_size() for tensor in operator.state_dict().values())
     return heading(operator, trajectories, len(chosen), frames) | {
         "rounds": rounds,
@@ -62,46 +65,6 @@ def rollout_cost(
         "peak_memory_mb": peak / 1e6,
         "weights_mb": weights / 1e6,
     }
-
-
-def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, Tensor]:
-    """Wall-clock seconds of each case in each round, `(rounds,)`; a round runs every case once, in order.
-
-    Cases are timed in turns, so that other work on the machine affects them alike, after one run of each to warm
-    up. A case on a GPU must wait for its own result.
-
-    >>> found = interleaved({"short": lambda: time.sleep(0.001), "long": lambda: time.sleep(0.05)}, rounds=3)
-    >>> bool(found["long"].median() > 3 * found["short"].median())
-    True
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for done in range((rounds + 1) * len(cases)):
-        name = list(cases)[done % len(cases)]
-        begin = time.perf_counter()
-        cases[name]()
-        seconds[name].append(time.perf_counter() - begin)
-    return {name: torch.tensor(values[1:], dtype=torch.float64) for name, values in seconds.items()}
-
-
-def step_seconds(model: Operator, space: Sequence[int], *, batch: int = 1, repeats: int = 3) -> float:
-    """CPU seconds of one forward and backward pass on random fields: the median after one pass to warm up.
-
-    CPU time of all threads, not wall-clock time, so that other work on the machine matters less. A model without
-    parameters has no backward pass.
-    """
-    signature = model.signature
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(batch, signature.history, *space, signature.in_channels, generator=generator)
-    params = torch.randn(batch, signature.num_params, generator=generator) if signature.num_params else None
-    seconds = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        loss = model(x, params).square().mean()
-        if loss.requires_grad:
-            loss.backward()
-        seconds.append(time.process_time() - start)
-        model.zero_grad(set_to_none=True)
-    return statistics.median(seconds[1:])
 
 
 def peak_bytes(run: Callable[[], object], device: torch.device) -> int:

@@ -6,15 +6,3 @@ from spectrakan.models.own_module import wrap_module
 from spectrakan.models.pretrained import from_pretrained
 from spectrakan.models.rollout import rollout
 from spectrakan.models.stages import Stages
-
-__all__ = [
-    "MODELS",
-    "VARIANTS",
-    "Operator",
-    "Stages",
-    "build_model",
-    "from_pretrained",
-    "register_model",
-    "rollout",
-    "wrap_module",
-]

@@ -1,10 +1,10 @@
 """CViT: a vision transformer encodes the history, queries at coordinates decode it.
 
 encoder   tokens = patches of each frame + fixed embeddings of position and time; a learned latent at each position
-          attends to its tokens over time (`time_depth` blocks); then `num_layers` self-attention blocks and LN
+          attends to its tokens over time (`time_depth` blocks, then LN); `num_layers` self-attention blocks and LN
 decoder   e(x) = latents on a lattice, interpolated with Gaussian weights; e(x) attends to the encoder's tokens in
           `decoder_layers` cross-attention blocks
-u_next(x) = W (y + gelu(W_1 y + b_1)) + b,     y = LN(decoder(x))
+u_next(x) = W LN(y + gelu(W_1 y + b_1)) + b,     y = LN(decoder(x))
 
 Wang, Seidman, Sankaran, Wang, Pappas, Perdikaris, CViT: Continuous Vision Transformer for Operator Learning, ICLR
 2025.
@@ -115,6 +115,7 @@ class CViT(Operator):
         )
         self.norm = nn.LayerNorm(config.decoder_width)
         self.feed = nn.Linear(config.decoder_width, config.decoder_width)
+        self.feed_norm = nn.LayerNorm(config.decoder_width)
         self.head = nn.Linear(config.decoder_width, self.network_out_channels)
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
@@ -124,7 +125,7 @@ class CViT(Operator):
         for block in self.decoder:
             x = block(x, tokens)
         x = self.norm(x)
-        output: Tensor = self.head(x + F.gelu(self.feed(x))).unflatten(1, history.shape[2:-1])
+        output: Tensor = self.head(self.feed_norm(x + F.gelu(self.feed(x)))).unflatten(1, history.shape[2:-1])
         return output
 
     def encode(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
@@ -151,6 +152,7 @@ class _Frames(nn.Module):
             AttentionBlock(config.width, config.num_heads, mlp_ratio=config.mlp_ratio, cross=True)
             for _ in range(config.time_depth)
         )
+        self.norm = nn.LayerNorm(config.width)
 
     def forward(self, tokens: Tensor) -> Tensor:
         batch, _, patches, _ = tokens.shape
@@ -158,7 +160,8 @@ class _Frames(nn.Module):
         x = self.latents.expand(batch, -1, -1).flatten(0, 1)[:, None]
         for block in self.blocks:
             x = block(x, context)
-        return x.view(batch, patches, -1)
+        aggregated: Tensor = self.norm(x.view(batch, patches, -1))
+        return aggregated
 
 
 def lattice_of(signature: OperatorSignature, config: CViTConfig) -> tuple[int, int]:

@@ -3,23 +3,3 @@
 from spectrakan.report.page import Origin, Paragraph, Picture, Section, page
 from spectrakan.report.runs_page import RunReport, runs_page, scores_table
 from spectrakan.report.table import Column, Row, Score, Table, export_table, to_csv, to_latex, to_markdown, to_rich
-
-__all__ = [
-    "Column",
-    "Origin",
-    "Paragraph",
-    "Picture",
-    "Row",
-    "RunReport",
-    "Score",
-    "Section",
-    "Table",
-    "export_table",
-    "page",
-    "runs_page",
-    "scores_table",
-    "to_csv",
-    "to_latex",
-    "to_markdown",
-    "to_rich",
-]

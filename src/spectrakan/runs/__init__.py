@@ -8,22 +8,8 @@ from spectrakan.runs.record import (
     as_json,
     data_digest,
     make_record,
+    package_version,
     provenance,
     read_record,
     write_record,
 )
-
-__all__ = [
-    "RECORD_KEYS",
-    "SCORED_KEYS",
-    "RunFolder",
-    "RunLog",
-    "as_json",
-    "cut_log",
-    "data_digest",
-    "make_record",
-    "provenance",
-    "read_log",
-    "read_record",
-    "write_record",
-]

@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
 def provenance(**entries: Any) -> dict[str, Any]:
     """What is needed beside settings to repeat a run, with further `entries`."""
     return {
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "versions": {"python": platform.python_version(), **{name: package_version(name) for name in PACKAGES}},
         "system": f"{platform.system()} {platform.machine()}",
         "commit": _commit(),
         **entries,
@@ -124,7 +124,8 @@ def data_digest(trajectories: Trajectories) -> str:
     return digest.hexdigest()
 
 
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
+    """The version of an installed package, or that it is not."""
     try:
         return version(package)
     except PackageNotFoundError:

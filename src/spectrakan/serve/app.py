@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,9 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from spectrakan.config import read_yaml
 from spectrakan.runs import as_json as plain
+from spectrakan.runs import package_version
 from spectrakan.serve.guard import Guard, Refused, Turns
-from spectrakan.serve.openapi import openapi_document
 from spectrakan.serve.predict import NPZ, as_json, as_npz, parse_json, parse_npz, predict
 from spectrakan.serve.scenes import compare
 from spectrakan.serve.shown import GivenRun, Known, known_models
@@ -75,7 +75,8 @@ class Server:
 
     async def openapi(self, request: Request) -> Response:
         """The description of the API."""
-        return JSONResponse(openapi_document(_version()))
+        document = read_yaml(Path(__file__).with_name("openapi.yaml"))
+        return JSONResponse(document | {"info": {**document["info"], "version": package_version("spectrakan")}})
 
     async def models(self, request: Request) -> Response:
         """Every model with what is known of it."""
@@ -202,10 +203,3 @@ def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str
                 started(f"http://{name}:{bound}/")
 
     Told(server_config(build_app(runs, host, warm=True), host, port)).run()
-
-
-def _version() -> str:
-    try:
-        return version("spectrakan")
-    except PackageNotFoundError:
-        return "0"

@@ -26,11 +26,14 @@ from spectrakan.pde.cns1d import CNS1DParameters
 from spectrakan.pde.cns1d import solve as solve_gas
 from spectrakan.pde.darcy2d import DarcyParameters
 from spectrakan.pde.darcy2d import solve as solve_darcy
-from spectrakan.serve import water
+from spectrakan.pde.droplet2d import DropletParameters
+from spectrakan.pde.droplet2d import solve as solve_water
 from spectrakan.serve.guard import Refused
 
 SIZES = (32, 64, 128)
 """Cells along an axis that the page offers."""
+POOL_CELLS, POOL_FRAME = 128, 0.02
+"""Cells of the pool's solver along each axis, however few the model has: its viscosity grows with the cell."""
 GAS_CELLS, GAS_FRAMES, GAS_FRAME = 128, 20, 0.05
 LARGEST = 1e4
 """A state with larger numbers is refused."""
@@ -74,14 +77,19 @@ def watched(model: Operator, x: Tensor) -> tuple[Tensor, Tensor]:
     return given, seen[0] if seen else torch.ones(x.shape[2:-1])
 
 
+def advance(state: Tensor, frames: int) -> Tensor:
+    """The next frames of a pool `(B, n, n, 3)` by its solver, `(B, frames, n, n, 3)`."""
+    return solve_water(state, [POOL_FRAME * (index + 1) for index in range(frames)], DropletParameters())
+
+
 def _water(model: Operator, cells: int, numbers: Tensor) -> Answer:
-    fine = 3 * water.CELLS**2
+    fine = 3 * POOL_CELLS**2
     _require(numbers, fine + 3 * cells**2)
-    state = numbers[:fine].view(1, water.CELLS, water.CELLS, 3)
+    state = numbers[:fine].view(1, POOL_CELLS, POOL_CELLS, 3)
     own = numbers[fine:].view(1, 1, cells, cells, 3)
     _positive(state[..., 0], own[..., 0])
     begin = time.perf_counter()
-    solved = water.advance(state.double(), 1)[:, 0]
+    solved = advance(state.double(), 1)[:, 0]
     middle = time.perf_counter()
     given, attention = watched(model, own)
     return [solved, given, attention], _times(begin, middle)

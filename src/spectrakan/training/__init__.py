@@ -5,21 +5,3 @@ from spectrakan.training.presets import preset
 from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.run import Run, resume, train
 from spectrakan.training.settings import RunSettings, RuntimeSettings, TrainingSettings, explained
-
-__all__ = [
-    "EpochEnded",
-    "Event",
-    "Listener",
-    "Recovered",
-    "Resolved",
-    "Run",
-    "RunSettings",
-    "RuntimeSettings",
-    "StepTaken",
-    "TrainingSettings",
-    "explained",
-    "preset",
-    "resolve",
-    "resume",
-    "train",
-]

@@ -32,7 +32,7 @@ from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.runtime import DTYPES, enough_memory, restarts, started
 from spectrakan.training.session import Session
 from spectrakan.training.stop import Stopped, listening
-from spectrakan.training.tracking import TRACKERS, require_tracking
+from spectrakan.training.tracking import require_tracking, tracker
 
 Data = Trajectories | Path | str
 
@@ -204,7 +204,7 @@ def _carry_out(
             log = stack.enter_context(closing(RunLog(writes.log)))
             told.append(LogWriter(log, config.runtime.log_steps))
             for name in config.runtime.track:
-                told.append(stack.enter_context(closing(TRACKERS[name](writes, session))))
+                told.append(stack.enter_context(tracker(name, writes, session)))
         saver = CheckpointWriter(session, folder, log)
         # The log before the checkpoint: a kill between the two must not lose a line that the checkpoint is past.
         told += [saver, *listeners]

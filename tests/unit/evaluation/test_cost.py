@@ -1,4 +1,4 @@
-"""Costs of rollouts: memory counted to the byte, times in turns."""
+"""Costs of rollouts: memory counted to the byte, and times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from known_operators import Scaled, evolving, held
 
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation import rollout_cost
-from spectrakan.evaluation.cost import interleaved, peak_bytes
+from spectrakan.evaluation.cost import peak_bytes
 
 CPU = torch.device("cpu")
 
@@ -52,13 +52,6 @@ def test_time_and_memory_of_a_rollout():
     assert 10 * frame <= found["peak_memory_mb"] * 1e6 <= 20 * frame
     double = rollout_cost(Scaled(evolving((64,))), data, horizon=5, samples=[0, 1, 2, 0, 1, 2], rounds=1)
     assert double["peak_memory_mb"] == pytest.approx(2 * found["peak_memory_mb"], rel=0.01)
-
-
-def test_every_round_runs_every_case_in_turn():
-    calls: list[str] = []
-    found = interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=3)
-    assert calls == ["a", "b"] * 4  # one to warm up
-    assert found["a"].shape == (3,)
 
 
 def test_no_rounds_are_refused():

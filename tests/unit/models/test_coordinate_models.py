@@ -155,9 +155,9 @@ def test_cvit_has_the_published_number_of_parameters(dims, patch, cells):
     width, patches = 256, (cells // patch) ** dims
     attend = 4 * linear(width, width) + 2 * linear(width, width) + 2 * 2 * width
     cross = attend + 2 * width
-    encoder = linear(patch**dims, width) + patches * width + 2 * cross + 3 * attend + 2 * width
+    encoder = linear(patch**dims, width) + patches * width + 2 * cross + 2 * width + 3 * attend + 2 * width
     decoder = cells**dims * 256 + linear(256, width) + 2 * width + cross
-    tail = linear(width, width) + 2 * width + linear(width, width) + linear(width, 1)
+    tail = linear(width, width) + 2 * width + linear(width, width) + 2 * width + linear(width, 1)
     model = sk.build_model("cvit", signature(dims, history=10, in_channels=1, out_channels=1))
     assert sum(p.numel() for p in model.parameters()) == encoder + decoder + tail
 
@@ -255,5 +255,5 @@ def test_cvit_asks_each_place_by_itself():
         for block in model.decoder:
             y = block(y, tokens)
         y = model.norm(y)
-        alone = model.head(y + torch.nn.functional.gelu(model.feed(y)))
+        alone = model.head(model.feed_norm(y + torch.nn.functional.gelu(model.feed(y))))
         assert torch.allclose(alone[0, 0], whole[0, i], atol=1e-10)

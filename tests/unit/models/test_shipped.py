@@ -11,7 +11,8 @@ import spectrakan as sk
 from spectrakan.models.pretrained import PRETRAINED, shipped
 from spectrakan.pde.darcy2d import DarcyParameters, draw_coefficient
 from spectrakan.pde.darcy2d import solve as solve_darcy
-from spectrakan.serve.water import add_drops, advance, averaged, still
+from spectrakan.serve.scenes import advance
+from tools.pool import add_drops, averaged, still
 
 
 def test_they_are_small():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -13,7 +15,10 @@ import spectrakan as sk
 from spectrakan.pde.darcy2d import DarcyParameters
 from spectrakan.pde.darcy2d import solve as solve_darcy
 from spectrakan.serve.app import Server
-from spectrakan.serve.water import add_drops, advance, averaged, still
+from spectrakan.serve.guard import MOST_BYTES, READ_SECONDS
+from spectrakan.serve.predict import MOST_NUMBERS, SECONDS
+from spectrakan.serve.scenes import SIZES, advance
+from tools.pool import add_drops, averaged, still
 
 
 def drop_in_the_pool(cells: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -98,6 +103,19 @@ def test_the_document_describes_every_path(client):
     described = client.get("/api/openapi.json").json()["paths"]
     served = {route.path.replace(":int", "") for route in Server().routes()} - {"/", "/{file}", "/api/openapi.json"}
     assert set(described) == served
+
+
+def test_the_document_states_the_limits_that_hold_and_every_reference_in_it_exists(client):
+    document = client.get("/api/openapi.json").json()
+    words = {name: each["description"] for name, each in document["components"]["responses"].items()}
+    assert words["too_large"] == f"more than {MOST_BYTES} bytes or {MOST_NUMBERS} numbers"
+    assert words["slow_body"] == f"the body took longer than {READ_SECONDS:g} s"
+    assert words["busy"] == f"too busy, or longer than {SECONDS:g} s"
+    cells = document["paths"]["/api/v1/compare"]["post"]["parameters"][1]
+    assert cells["schema"]["enum"] == list(SIZES)
+    assert document["info"]["version"] == version("spectrakan")
+    for place in re.findall(r'"#/components/(\w+)/(\w+)"', json.dumps(document)):
+        assert place[1] in document["components"][place[0]]
 
 
 def test_pages_keep_to_themselves(client):

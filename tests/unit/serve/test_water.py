@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from spectrakan.pde.droplet2d import DropletParameters, draw_droplet
-from spectrakan.serve.water import add_drops, advance, averaged, still
+from spectrakan.serve.scenes import advance
+from tools.pool import add_drops, averaged, still
 
 
 def moving() -> torch.Tensor:

@@ -7,13 +7,3 @@ from spectrakan.report.figures.appearance import figure_bytes, save_figure
 from spectrakan.report.figures.curves import error_against_time, loss_curves
 from spectrakan.report.figures.maps import field_maps, space_time_maps
 from spectrakan.report.figures.sample import Sample
-
-__all__ = [
-    "Sample",
-    "error_against_time",
-    "field_maps",
-    "figure_bytes",
-    "loss_curves",
-    "save_figure",
-    "space_time_maps",
-]

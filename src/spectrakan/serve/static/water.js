@@ -1,4 +1,4 @@
-// The pool's arithmetic, the same as in serve/water.py: states are Float32Array (n, n, 3) of depth and velocities.
+// The pool's arithmetic, the same as in tools/pool.py: states are Float32Array (n, n, 3) of depth and velocities.
 
 export const FINE = 128;
 export const FRAME = 0.02;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import spectrakan as sk
-from spectrakan.evaluation.cost import step_seconds
+from experiments.costs import step_seconds
 
 
 def test_more_work_costs_more_and_no_gradient_is_left_behind():

@@ -1,11 +1,11 @@
-"""The pool: droplet2d on one fine grid, drops that fall into moving water, and the means that a model sees.
+"""The pool of the shipped model and of the page: drops that fall into moving water, and the means that a model sees.
 
     rho <- rho + d - mean(d),     v <- rho_old v / rho,     d(x) = sum over drops of h exp(-|x - c|²/w)
 
 A drop brings no horizontal momentum, and its water is taken evenly from the pool, so the mean depth stays. The scheme
-of `droplet2d` has a viscosity that grows with the cell, so the solver always runs on `CELLS`² cells, and a coarser
-state is the mean of its mass and momenta over larger cells. Shapes: states `(B, n, n, 3)` = rho and velocities, drops
-`(B, count, 4)` = centre x, y in [0, 1], height h and width w.
+of `droplet2d` has a viscosity that grows with the cell, so the solver always runs on `POOL_CELLS`² cells, and a
+coarser state is the mean of its mass and momenta over larger cells. Shapes: states `(B, n, n, 3)` = rho and
+velocities, drops `(B, count, 4)` = centre x, y in [0, 1], height h and width w.
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ import torch
 from torch import Tensor
 
 from spectrakan.numerics.resample import block_mean
-from spectrakan.pde.droplet2d import DropletParameters, solve
+from spectrakan.serve.scenes import POOL_CELLS
 
-CELLS = 128
-"""Cells of the solver along each axis."""
-FRAME = 0.02
-"""Seconds from one frame to the next."""
 HIGHEST = 4.0
 """A drop is lowered so that the water under its centre stays below this: the solver's step allows no faster waves."""
 
 
-def still(batch: int, level: float | Tensor = 1.0, cells: int = CELLS) -> Tensor:
+def still(batch: int, level: float | Tensor = 1.0, cells: int = POOL_CELLS) -> Tensor:
     """Water at rest."""
     state = torch.zeros(batch, cells, cells, 3, dtype=torch.float64)
     state[..., 0] = torch.as_tensor(level, dtype=torch.float64).reshape(-1, 1, 1)
@@ -50,11 +46,6 @@ def add_drops(state: Tensor, drops: Tensor) -> Tensor:
         rho = rho + shape - shape.mean((1, 2), keepdim=True)
     kept = (state[..., 0] / rho)[..., None]
     return torch.cat([rho[..., None], state[..., 1:] * kept], dim=-1)
-
-
-def advance(state: Tensor, frames: int) -> Tensor:
-    """The solver's next frames, `(B, frames, n, n, 3)`."""
-    return solve(state, [FRAME * (index + 1) for index in range(frames)], DropletParameters())
 
 
 def averaged(state: Tensor, cells: int) -> Tensor:
