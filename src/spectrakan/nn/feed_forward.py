@@ -1,0 +1,197 @@
+"""The pointwise network with one hidden layer, a piece of the cells at a time; as a readout R([f, A]) too.
+
+    u(x) = start(x) + W_2 sigma(scale W_1 v(x) + shift) + b_2,     R([f, A]) = W_2 gelu(W_1 f(x) + W_A A + b_1) + b_2
+
+Scale and shift have one number a hidden channel, the same for all samples or one set a sample. The hidden channels of
+all cells together are the largest array of a network; those of a piece stay in the processor's cache, and the
+backward pass computes them again instead of keeping them.
+`plain_feed_forward` is the same in plain operations: the reference of the tests, and the form that is traced,
+transformed and certified.
+Shapes: fields `(channel, batch, *space)`, scale and shift `(hidden, batch or 1)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from spectrakan.nn.execution import observed, transformed
+from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
+from spectrakan.nn.products import product
+
+PIECE = 8192
+"""Most cells of a piece."""
+
+
+class Readout(nn.Module):
+    """R([f, A]) of the file's head; without a global value (`global_width=0`) there is no W_A term.
+
+    A is the same in all cells, so its part of the first product is one vector a sample.
+    """
+
+    def __init__(self, width: int, global_width: int, hidden: int, out_channels: int) -> None:
+        super().__init__()
+        self.local = nn.Linear(width, hidden)
+        self.broadcast = nn.Linear(global_width, hidden, bias=False) if global_width else None
+        self.out = nn.Linear(hidden, out_channels)
+
+    def forward(
+        self, features: Float[Tensor, "channel batch *space"], value: Float[Tensor, "batch values"] | None
+    ) -> Float[Tensor, "out batch *space"]:
+        """Features and the global value to the output fields."""
+        shift = self.local.bias[:, None]
+        if self.broadcast is not None and value is not None:
+            shift = (self.broadcast(value) + self.local.bias).T
+        return feed_forward(features, self.local.weight, shift, None, "gelu", self.out.weight, self.out.bias)
+
+
+def feed_forward(
+    field: Float[Tensor, "channel batch *space"],
+    first: Float[Tensor, "hidden channel"],
+    shift: Float[Tensor, "hidden samples"],
+    scale: Float[Tensor, "hidden samples"] | None,
+    activation: str,
+    last: Float[Tensor, "out hidden"],
+    bias: Float[Tensor, " out"],
+    start: Float[Tensor, "out batch *space"] | None = None,
+) -> Float[Tensor, "out batch *space"]:
+    """The file's equation."""
+    if transformed() or observed() or torch.compiler.is_compiling() or field.device.type != "cpu":
+        return plain_feed_forward(field, first, shift, scale, activation, last, bias, start)
+    out: Tensor = _FeedForward.apply(  # type: ignore[no-untyped-call]
+        field, first, shift, scale, activation, last, bias, start
+    )
+    return out
+
+
+def plain_feed_forward(
+    field: Tensor,
+    first: Tensor,
+    shift: Tensor,
+    scale: Tensor | None,
+    activation: str,
+    last: Tensor,
+    bias: Tensor,
+    start: Tensor | None = None,
+) -> Tensor:
+    """The file's equation, all cells at once."""
+    broadcast = (*shift.shape, *[1] * (field.ndim - 2))
+    hidden = pointwise(first, None, field)
+    if scale is None:
+        hidden = hidden + shift.view(broadcast)
+    else:
+        hidden = torch.addcmul(shift.view(broadcast), scale.view(broadcast), hidden)
+    out = pointwise(last, bias, activate(activation, hidden))
+    return out if start is None else start + out
+
+
+class _FeedForward(torch.autograd.Function):
+    """Forward and backward of `feed_forward`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        field: Tensor,
+        first: Tensor,
+        shift: Tensor,
+        scale: Tensor | None,
+        activation: str,
+        last: Tensor,
+        bias: Tensor,
+        start: Tensor | None,
+    ) -> Tensor:
+        ctx.activation = activation
+        ctx.has_start = start is not None
+        ctx.save_for_backward(field, first, shift, scale, last, bias)
+        out = field.new_empty(last.shape[0], *field.shape[1:])
+        target, cells = out.flatten(2), field.flatten(2)
+        kept = None if start is None else start.flatten(2)
+        for at in _pieces(cells.shape):
+            hidden = _before(product(first, cells[at].contiguous().flatten(1)), scale, shift, at, cells)
+            result = product(last, ACTIVATIONS[activation].in_place(hidden).flatten(1)).view(-1, *hidden.shape[1:])
+            if kept is None:
+                torch.add(result, bias[:, None, None], out=target[at])
+            else:
+                torch.add(kept[at], result.add_(bias[:, None, None]), out=target[at])
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        field, first, shift, scale, last, bias = ctx.saved_tensors
+        by_start = gradients[0] if ctx.has_start else None
+        if torch.is_grad_enabled():  # of second order
+            found = _differentiable(gradients[0], field, first, shift, scale, ctx.activation, last, bias)
+            return (*found, by_start)
+        function = ACTIVATIONS[ctx.activation]
+        cells, above = field.flatten(2), gradients[0].flatten(2)
+        below = torch.empty_like(cells)
+        by_first, by_last, by_shift = torch.zeros_like(first), torch.zeros_like(last), torch.zeros_like(shift)
+        by_scale = None if scale is None else torch.zeros_like(scale)
+        for at in _pieces(cells.shape):
+            inputs, slope = (each[at].contiguous().flatten(1) for each in (cells, above))
+            mapped = product(first, inputs)
+            hidden = _before(mapped if scale is None else mapped.clone(), scale, shift, at, cells)
+            slopes = product(last.T, slope).view(hidden.shape)
+            slopes = function.backward(slopes, hidden)
+            by_last += product(slope, function.in_place(hidden).flatten(1).T)
+            _add_sums(by_shift, slopes, at)
+            if scale is not None and by_scale is not None:
+                _add_sums(by_scale, slopes * mapped.view(slopes.shape), at)
+                slopes *= _of(scale, at)
+            by_first += product(slopes.flatten(1), inputs.T)
+            below[at] = product(first.T, slopes.flatten(1)).view(-1, *slopes.shape[1:])
+        return (
+            below.view(field.shape),
+            by_first,
+            by_shift,
+            by_scale,
+            None,
+            by_last,
+            above.sum((1, 2)),
+            by_start,
+        )
+
+
+def _pieces(shape: torch.Size) -> Iterator[tuple[slice, slice, slice]]:
+    """Where the pieces of `(channel, batch, cells)` are: some whole samples each, or a part of one."""
+    _, batch, cells = shape
+    samples, count = max(1, PIECE // cells), -(-cells // PIECE)
+    size = -(-cells // count)
+    for sample in range(0, batch, samples):
+        for cell in range(0, cells, size):
+            yield slice(None), slice(sample, sample + samples), slice(cell, cell + size)
+
+
+def _of(values: Tensor, at: tuple[slice, slice, slice]) -> Tensor:
+    """The numbers `(hidden, samples, 1)` of a piece."""
+    return (values if values.shape[1] == 1 else values[:, at[1]])[..., None]
+
+
+def _before(
+    mapped: Tensor, scale: Tensor | None, shift: Tensor, at: tuple[slice, slice, slice], cells: Tensor
+) -> Tensor:
+    """Scale W_1 v + shift of a piece, over W_1 v: `(hidden, samples, cells)`."""
+    hidden = mapped.view(mapped.shape[0], *cells[at].shape[1:])
+    if scale is None:
+        return hidden.add_(_of(shift, at))
+    return torch.addcmul(_of(shift, at), _of(scale, at), hidden, out=hidden)
+
+
+def _add_sums(total: Tensor, values: Tensor, at: tuple[slice, slice, slice]) -> None:
+    """Add the sums over the cells of a piece to those of its samples, or of all samples."""
+    sums = values.sum(2)
+    if total.shape[1] == 1:
+        total += sums.sum(1, keepdim=True)
+    else:
+        total[:, at[1]] += sums
+
+
+def _differentiable(gradient: Tensor, *given: Any) -> tuple[Tensor | None, ...]:
+    """The gradients in plain operations, which autograd can differentiate again."""
+    wanted = [each for each in given if isinstance(each, Tensor) and each.requires_grad]
+    found = iter(torch.autograd.grad(plain_feed_forward(*given), wanted, gradient, create_graph=True))
+    return tuple(next(found) if isinstance(each, Tensor) and each.requires_grad else None for each in given)
