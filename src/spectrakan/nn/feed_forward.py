@@ -60,11 +60,10 @@ def feed_forward(
     start: Float[Tensor, "out batch *space"] | None = None,
 ) -> Float[Tensor, "out batch *space"]:
     """The file's equation."""
+    given = field, first, shift, scale, activation, last, bias, start
     if transformed() or observed() or torch.compiler.is_compiling() or field.device.type != "cpu":
-        return plain_feed_forward(field, first, shift, scale, activation, last, bias, start)
-    out: Tensor = _FeedForward.apply(  # type: ignore[no-untyped-call]
-        field, first, shift, scale, activation, last, bias, start
-    )
+        return plain_feed_forward(*given)
+    out: Tensor = _FeedForward.apply(*given)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -93,26 +92,18 @@ class _FeedForward(torch.autograd.Function):
     """Forward and backward of `feed_forward`."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        field: Tensor,
-        first: Tensor,
-        shift: Tensor,
-        scale: Tensor | None,
-        activation: str,
-        last: Tensor,
-        bias: Tensor,
-        start: Tensor | None,
-    ) -> Tensor:
-        ctx.activation = activation
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        field, first, shift, scale, ctx.activation, last, bias, start = given
         ctx.has_start = start is not None
         ctx.save_for_backward(field, first, shift, scale, last, bias)
         out = field.new_empty(last.shape[0], *field.shape[1:])
         target, cells = out.flatten(2), field.flatten(2)
         kept = None if start is None else start.flatten(2)
         for at in _pieces(cells.shape):
-            hidden = _before(product(first, cells[at].contiguous().flatten(1)), scale, shift, at, cells)
-            result = product(last, ACTIVATIONS[activation].in_place(hidden).flatten(1)).view(-1, *hidden.shape[1:])
+            hidden = _before(cells[at].contiguous(), first, scale, shift, at)
+            result = product(last, ACTIVATIONS[ctx.activation].in_place(hidden).flatten(1)).view(
+                -1, *hidden.shape[1:]
+            )
             if kept is None:
                 torch.add(result, bias[:, None, None], out=target[at])
             else:
@@ -132,28 +123,25 @@ class _FeedForward(torch.autograd.Function):
         by_first, by_last, by_shift = torch.zeros_like(first), torch.zeros_like(last), torch.zeros_like(shift)
         by_scale = None if scale is None else torch.zeros_like(scale)
         for at in _pieces(cells.shape):
-            inputs, slope = (each[at].contiguous().flatten(1) for each in (cells, above))
-            mapped = product(first, inputs)
-            hidden = _before(mapped if scale is None else mapped.clone(), scale, shift, at, cells)
-            slopes = product(last.T, slope).view(hidden.shape)
-            slopes = function.backward(slopes, hidden)
-            by_last += product(slope, function.in_place(hidden).flatten(1).T)
-            _add_sums(by_shift, slopes, at)
-            if scale is not None and by_scale is not None:
-                _add_sums(by_scale, slopes * mapped.view(slopes.shape), at)
+            inputs, slope = (each[at].contiguous() for each in (cells, above))
+            hidden = _before(inputs, first, scale, shift, at)
+            slopes = function.backward(product(last.T, slope.flatten(1)).view(hidden.shape), hidden)
+            by_last += product(slope.flatten(1), function.in_place(hidden).flatten(1).T)
+            sums = slopes.sum(2)
+            if shift.shape[1] == 1:
+                by_shift += sums.sum(1, keepdim=True)
+            else:
+                by_shift[:, at[1]] += sums
+            if scale is None:
+                by_first += product(slopes.flatten(1), inputs.flatten(1).T)
+            else:
+                # The gradient of scale W_1, one matrix a sample, has those of both factors.
+                matrices = torch.bmm(slopes.transpose(0, 1), inputs.permute(1, 2, 0))
+                by_first += torch.einsum("hb,bhi->hi", scale[:, at[1]], matrices)
+                by_scale[:, at[1]] += torch.einsum("hi,bhi->hb", first, matrices)
                 slopes *= _of(scale, at)
-            by_first += product(slopes.flatten(1), inputs.T)
             below[at] = product(first.T, slopes.flatten(1)).view(-1, *slopes.shape[1:])
-        return (
-            below.view(field.shape),
-            by_first,
-            by_shift,
-            by_scale,
-            None,
-            by_last,
-            above.sum((1, 2)),
-            by_start,
-        )
+        return (below.view(field.shape), by_first, by_shift, by_scale, None, by_last, above.sum((1, 2)), by_start)
 
 
 def _pieces(shape: torch.Size) -> Iterator[tuple[slice, slice, slice]]:
@@ -166,28 +154,17 @@ def _pieces(shape: torch.Size) -> Iterator[tuple[slice, slice, slice]]:
             yield slice(None), slice(sample, sample + samples), slice(cell, cell + size)
 
 
-def _of(values: Tensor, at: tuple[slice, slice, slice]) -> Tensor:
+def _of(values: Tensor, at: tuple[slice, ...]) -> Tensor:
     """The numbers `(hidden, samples, 1)` of a piece."""
     return (values if values.shape[1] == 1 else values[:, at[1]])[..., None]
 
 
-def _before(
-    mapped: Tensor, scale: Tensor | None, shift: Tensor, at: tuple[slice, slice, slice], cells: Tensor
-) -> Tensor:
-    """Scale W_1 v + shift of a piece, over W_1 v: `(hidden, samples, cells)`."""
-    hidden = mapped.view(mapped.shape[0], *cells[at].shape[1:])
+def _before(inputs: Tensor, first: Tensor, scale: Tensor | None, shift: Tensor, at: tuple[slice, ...]) -> Tensor:
+    """Scale W_1 v + shift of a piece `(hidden, samples, cells)`."""
+    hidden = product(first, inputs.flatten(1)).view(-1, *inputs.shape[1:])
     if scale is None:
         return hidden.add_(_of(shift, at))
     return torch.addcmul(_of(shift, at), _of(scale, at), hidden, out=hidden)
-
-
-def _add_sums(total: Tensor, values: Tensor, at: tuple[slice, slice, slice]) -> None:
-    """Add the sums over the cells of a piece to those of its samples, or of all samples."""
-    sums = values.sum(2)
-    if total.shape[1] == 1:
-        total += sums.sum(1, keepdim=True)
-    else:
-        total[:, at[1]] += sums
 
 
 def _differentiable(gradient: Tensor, *given: Any) -> tuple[Tensor | None, ...]:
