@@ -12,14 +12,12 @@ Shapes: fields `(channel, batch, *space)`; coefficients along an axis `(rows, ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
-from spectrakan.nn.execution import transformed
 from spectrakan.nn.products import analyse, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
 
@@ -99,35 +97,9 @@ def multiplied(
     rows: Float[Tensor, "rows channel batch *rest"], factor: Float[Tensor, "modes 2 channel batch"]
 ) -> Float[Tensor, "rows channel batch *rest"]:
     """Multiply every complex mode of a channel and sample by its own number, given as real and imaginary part."""
-    if transformed() or torch.compiler.is_compiling():
-        return _turned(rows, factor, 1.0)
-    result: Tensor = _Multiplied.apply(rows, factor)  # type: ignore[no-untyped-call]
-    return result
-
-
-def _turned(rows: Tensor, factor: Tensor, sign: float) -> Tensor:
-    """Rows times factors, or for a sign of -1 times their conjugates."""
     real, imaginary = factor.view(*factor.shape, *[1] * (rows.ndim - 3)).unbind(1)
     x, y = rows.unflatten(0, (-1, 2)).unbind(1)
-    parts = torch.addcmul(x * real, y, imaginary, value=-sign), torch.addcmul(y * real, x, imaginary, value=sign)
-    return torch.stack(parts, dim=1).flatten(0, 1)
-
-
-class _Multiplied(torch.autograd.Function):
-    """Forward and backward of `multiplied`, with few passes over the rows."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, factor: Tensor) -> Tensor:
-        ctx.save_for_backward(rows, factor)
-        return _turned(rows, factor, 1.0)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        rows, factor = ctx.saved_tensors
-        (x, y), (a, b) = (each.unflatten(0, (-1, 2)).unbind(1) for each in (rows, gradients[0]))
-        both = torch.addcmul(x * a, y, b), torch.addcmul(x * b, y, a, value=-1)
-        sums = [each.reshape(*factor[:, 0].shape, -1).sum(-1) for each in both]
-        return _turned(gradients[0], factor, -1.0), torch.stack(sums, dim=1)
+    return torch.stack([x * real - y * imaginary, x * imaginary + y * real], dim=1).flatten(0, 1)
 
 
 def real_form(weight: Float[Tensor, "modes channel out 2"]) -> Float[Tensor, "modes rows columns"]:
