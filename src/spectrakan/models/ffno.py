@@ -11,7 +11,7 @@ nothing between, which are one. Its module is written for two axes; this is the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -76,7 +76,8 @@ class FFNO(LiftedOperator):
 
     def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """The residual layers."""
-        for number, (widen, _, narrow) in enumerate(self.feed_forward):
+        networks = cast(Sequence[Sequence[PointwiseLinear]], self.feed_forward)
+        for number, (widen, _, narrow) in enumerate(networks):
             mixed = self.spectral[0 if self.config.share_weights else number](field, axes)
             first, shift = widen.weight, widen.bias[:, None]
             field = feed_forward(mixed, first, shift, None, "relu", narrow.weight, narrow.bias, field)

@@ -94,16 +94,14 @@ class _FeedForward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
         field, first, shift, scale, ctx.activation, last, bias, start = given
-        ctx.has_start = start is not None
+        ctx.has_start, function = start is not None, ACTIVATIONS[ctx.activation]
         ctx.save_for_backward(field, first, shift, scale, last, bias)
-        out = field.new_empty(last.shape[0], *field.shape[1:])
+        out: Tensor = field.new_empty(last.shape[0], *field.shape[1:])
         target, cells = out.flatten(2), field.flatten(2)
         kept = None if start is None else start.flatten(2)
         for at in _pieces(cells.shape):
             hidden = _before(cells[at].contiguous(), first, scale, shift, at)
-            result = product(last, ACTIVATIONS[ctx.activation].in_place(hidden).flatten(1)).view(
-                -1, *hidden.shape[1:]
-            )
+            result = product(last, function.in_place(hidden).flatten(1)).view(-1, *hidden.shape[1:])
             if kept is None:
                 torch.add(result, bias[:, None, None], out=target[at])
             else:
@@ -121,7 +119,7 @@ class _FeedForward(torch.autograd.Function):
         cells, above = field.flatten(2), gradients[0].flatten(2)
         below = torch.empty_like(cells)
         by_first, by_last, by_shift = torch.zeros_like(first), torch.zeros_like(last), torch.zeros_like(shift)
-        by_scale = None if scale is None else torch.zeros_like(scale)
+        by_scale = torch.zeros_like(shift)
         for at in _pieces(cells.shape):
             inputs, slope = (each[at].contiguous() for each in (cells, above))
             hidden = _before(inputs, first, scale, shift, at)
@@ -141,6 +139,7 @@ class _FeedForward(torch.autograd.Function):
                 by_scale[:, at[1]] += torch.einsum("hi,bhi->hb", first, matrices)
                 slopes *= _of(scale, at)
             below[at] = product(first.T, slopes.flatten(1)).view(-1, *slopes.shape[1:])
+        by_scale = None if scale is None else by_scale
         return (below.view(field.shape), by_first, by_shift, by_scale, None, by_last, above.sum((1, 2)), by_start)
 
 
