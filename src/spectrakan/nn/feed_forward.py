@@ -139,8 +139,8 @@ class _FeedForward(torch.autograd.Function):
                 by_scale[:, at[1]] += torch.einsum("hi,bhi->hb", first, matrices)
                 slopes *= _of(scale, at)
             below[at] = product(first.T, slopes.flatten(1)).view(-1, *slopes.shape[1:])
-        by_scale = None if scale is None else by_scale
-        return (below.view(field.shape), by_first, by_shift, by_scale, None, by_last, above.sum((1, 2)), by_start)
+        found = below.view(field.shape), by_first, by_shift, None if scale is None else by_scale
+        return (*found, None, by_last, above.sum((1, 2)), by_start)
 
 
 def _pieces(shape: torch.Size) -> Iterator[tuple[slice, slice, slice]]:
