@@ -10,7 +10,7 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -74,19 +74,21 @@ def inference(model: nn.Module, field: Tensor) -> Callable[[], object]:
 
 
 def with_two_threads(rounds: int) -> list[dict[str, object]]:
-    """The same with two threads, on the clock: a thread that waits for the other uses CPU time too."""
+    """The same at 64² with two threads, on the clock: a thread that waits for the other uses CPU time too."""
     torch.set_num_threads(2)
     try:
-        return step_and_inference(rounds, time.perf_counter)
+        return step_and_inference(rounds, time.perf_counter, SIZES[:1])
     finally:
         torch.set_num_threads(1)
 
 
-def step_and_inference(rounds: int, clock: Callable[[], float] = time.process_time) -> list[dict[str, object]]:
+def step_and_inference(
+    rounds: int, clock: Callable[[], float] = time.process_time, sizes: Sequence[tuple[int, int]] = SIZES
+) -> list[dict[str, object]]:
     """Seconds of a training step and of batch-1 inference for all models and sizes."""
     rows: list[dict[str, object]] = []
     made = models()
-    for cells, batch in SIZES:
+    for cells, batch in sizes:
         steps = {name: training_step(model, inputs(model, cells, batch)) for name, model in made.items()}
         answers = {name: inference(model, inputs(model, cells, 1)) for name, model in made.items()}
         for kind, cases in (("training step", steps), ("batch-1 inference", answers)):
