@@ -81,6 +81,14 @@ def by_kind(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict
     return steps, answers
 
 
+def two_threads(rows: list[dict[str, Any]]) -> list[str]:
+    """The tables of two threads, where they were measured: they need a machine without other users."""
+    if not rows:
+        return []
+    steps, answers = (ratio_table(part, "seconds", 1000, 1) for part in by_kind(rows))
+    return ["## The same with two threads, milliseconds on the clock", "Training step:", steps, "Inference:", answers]
+
+
 INTRODUCTION = """\
 Made by `make bench`, every table from one interleaved run; the numbers are in `benchmarks/record.json`. Medians of
 CPU time on one thread; in parentheses the ratio to neuraloperator's FNO(12, 12) of the same width and depth: below 1
@@ -91,7 +99,6 @@ signs."""
 def write(record: dict[str, Any]) -> str:
     """The tables of benchmarks/RESULTS.md."""
     steps, answers = by_kind(record["operators"])
-    both_steps, both_answers = by_kind(record["two_threads"])
     factorized = record["ffno"]
     growth = [[name, f"{value:.3f}"] for name, value in record["growth"].items()]
     splines = [
@@ -116,11 +123,7 @@ def write(record: dict[str, Any]) -> str:
         ratio_table(steps, "seconds", 1000, 0),
         "## Inference, one sample, milliseconds",
         ratio_table(answers, "seconds", 1000, 1),
-        "## The same with two threads, milliseconds on the clock",
-        "Training step:",
-        ratio_table(both_steps, "seconds", 1000, 0),
-        "Inference, one sample:",
-        ratio_table(both_answers, "seconds", 1000, 1),
+        *two_threads(record.get("two_threads", [])),
         "## Peak memory of a training step, megabytes beyond model and input",
         ratio_table(record["memory"], "megabytes", 1, 0),
         "## Growth of a step from 64² to 256², batch 4: exponent in the number of cells",
