@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import kan, loop, operators, rates
+from benchmarks import ffno, kan, loop, operators, rates
 
 HERE = Path(__file__).parent
 
@@ -37,9 +37,11 @@ def machine() -> dict[str, str]:
 
 PARTS: dict[str, Callable[[int], Any]] = {
     "operators": operators.step_and_inference,
+    "two_threads": operators.with_two_threads,
     "growth": operators.growth,
     "memory": lambda _: operators.peak_memory(),
     "kan": kan.against_pykan,
+    "ffno": ffno.against_plain,
     "generation": lambda _: rates.generation(),
     "loop": lambda _: loop.overhead(),
 }
@@ -72,6 +74,21 @@ def ratio_table(rows: list[dict[str, Any]], value: str, unit: float, digits: int
     return table(["model", *[f"{size}²" for size in sizes]], lines)
 
 
+def by_kind(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of training steps and those of inference."""
+    kinds = "training step", "batch-1 inference"
+    steps, answers = ([row for row in rows if row["kind"] == kind] for kind in kinds)
+    return steps, answers
+
+
+def two_threads(rows: list[dict[str, Any]]) -> list[str]:
+    """The tables of two threads, where they were measured: they need a machine without other users."""
+    if not rows:
+        return []
+    steps, answers = (ratio_table(part, "seconds", 1000, 1) for part in by_kind(rows))
+    return ["## The same with two threads, milliseconds on the clock", "Training step:", steps, "Inference:", answers]
+
+
 INTRODUCTION = """\
 Made by `make bench`, every table from one interleaved run; the numbers are in `benchmarks/record.json`. Medians of
 CPU time on one thread; in parentheses the ratio to neuraloperator's FNO(12, 12) of the same width and depth: below 1
@@ -81,8 +98,8 @@ signs."""
 
 def write(record: dict[str, Any]) -> str:
     """The tables of benchmarks/RESULTS.md."""
-    steps = [row for row in record["operators"] if row["kind"] == "training step"]
-    answers = [row for row in record["operators"] if row["kind"] == "batch-1 inference"]
+    steps, answers = by_kind(record["operators"])
+    factorized = record["ffno"]
     growth = [[name, f"{value:.3f}"] for name, value in record["growth"].items()]
     splines = [
         [
@@ -106,6 +123,7 @@ def write(record: dict[str, Any]) -> str:
         ratio_table(steps, "seconds", 1000, 0),
         "## Inference, one sample, milliseconds",
         ratio_table(answers, "seconds", 1000, 1),
+        *two_threads(record.get("two_threads", [])),
         "## Peak memory of a training step, megabytes beyond model and input",
         ratio_table(record["memory"], "megabytes", 1, 0),
         "## Growth of a step from 64² to 256², batch 4: exponent in the number of cells",
@@ -113,6 +131,17 @@ def write(record: dict[str, Any]) -> str:
         f"## KAN {kan.WIDTHS}, order 3, 5 intervals: forward and backward, milliseconds",
         "Ours with learnable knots, pykan without its symbolic part.",
         table(["batch", "ours", "pykan", "pykan / ours"], splines),
+        "## F-FNO, four layers of its paper's size, 64², batch 4: training step, milliseconds",
+        table(
+            ["ours", "its authors' form in plain torch", "ours / plain"],
+            [
+                [
+                    f"{1000 * factorized['ours']:.0f}",
+                    f"{1000 * factorized['plain']:.0f}",
+                    f"{factorized['ours'] / factorized['plain']:.2f}",
+                ]
+            ],
+        ),
         f"## Making {rates.SAMPLES:,} samples with a task's defaults, two threads, seconds",
         table(["task", "on the clock", "of CPU", "bar on two free cores"], samples),
         "## Training loop on the demo's size: share of a step that is not forward, backward or optimizer",

@@ -9,7 +9,8 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ def models() -> dict[str, nn.Module]:
     return {
         "SpectraKAN (32 channels, 12 modes, 4 + 4 layers)": sk.build_model("spectrakan", signature, **STATED),
         "SpectraKAN (default)": sk.build_model("spectrakan", signature),
+        "SpectraKAN (conditioned)": sk.build_model("spectrakan", signature, variant="conditioned"),
         "SpectraKAN (paper)": sk.build_model("spectrakan", signature, variant="paper"),
         "our FNO (12 modes of either sign)": sk.build_model("fno", signature, width=32, num_modes=12),
         "FNO(12, 12)": FNO(n_modes=(12, 12), in_channels=3, out_channels=3, hidden_channels=32, n_layers=4),
@@ -71,15 +73,26 @@ def inference(model: nn.Module, field: Tensor) -> Callable[[], object]:
     return run
 
 
-def step_and_inference(rounds: int) -> list[dict[str, object]]:
+def with_two_threads(rounds: int) -> list[dict[str, object]]:
+    """The same at 64² with two threads, on the clock: a thread that waits for the other uses CPU time too."""
+    torch.set_num_threads(2)
+    try:
+        return step_and_inference(rounds, time.perf_counter, SIZES[:1])
+    finally:
+        torch.set_num_threads(1)
+
+
+def step_and_inference(
+    rounds: int, clock: Callable[[], float] = time.process_time, sizes: Sequence[tuple[int, int]] = SIZES
+) -> list[dict[str, object]]:
     """Seconds of a training step and of batch-1 inference for all models and sizes."""
     rows: list[dict[str, object]] = []
     made = models()
-    for cells, batch in SIZES:
+    for cells, batch in sizes:
         steps = {name: training_step(model, inputs(model, cells, batch)) for name, model in made.items()}
         answers = {name: inference(model, inputs(model, cells, 1)) for name, model in made.items()}
         for kind, cases in (("training step", steps), ("batch-1 inference", answers)):
-            seconds = interleaved(cases, rounds=rounds)
+            seconds = interleaved(cases, rounds=rounds, clock=clock)
             rows += [
                 {
                     "kind": kind,

@@ -83,8 +83,8 @@ def test_ffno_has_the_authors_layers(case):
     for number, feed_forward in enumerate(ours.feed_forward):
         for part, layer in enumerate((feed_forward[0], feed_forward[2])):
             carry(layer, f"spectral_layers.{number}.backcast_ff.layers.{part}.0")
-    branch = []
-    ours.feed_forward[-1].register_forward_hook(lambda module, inputs, output: branch.append(output))
+    mixed = []
+    ours.spectral[-1].register_forward_hook(lambda module, inputs, output: mixed.append(output))
     x = given(2, 9, 12, 2).movedim(-1, 1)[..., None]
     axes = ours.axes(x, None)
     features = ours.features(ours.lift(with_coordinates(channels_first(x), axes)), axes)
@@ -96,7 +96,8 @@ def test_ffno_has_the_authors_layers(case):
             weight = weight * theirs[f"{name}.weight_g"] / weight.norm(dim=1, keepdim=True)
         return F.linear(field, weight, theirs[f"{name}.bias"])
 
-    found = linear("out.1", linear("out.0", branch[0].movedim(0, -1)))[..., 0]
+    branch = ours.feed_forward[-1](mixed[-1])
+    found = linear("out.1", linear("out.0", branch.movedim(0, -1)))[..., 0]
     agree(found, outputs["output"], 1e-7)
 
 

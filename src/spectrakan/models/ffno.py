@@ -11,7 +11,7 @@ nothing between, which are one. Its module is written for two axes; this is the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from spectrakan.fields import OperatorSignature
 from spectrakan.models.fno import LiftedOperator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
+from spectrakan.nn.feed_forward import feed_forward
 from spectrakan.nn.pointwise import PointwiseLinear
 from spectrakan.nn.spectral import AxialSpectral
 from spectrakan.numerics.fourier import Basis
@@ -75,7 +76,9 @@ class FFNO(LiftedOperator):
 
     def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """The residual layers."""
-        for number, feed_forward in enumerate(self.feed_forward):
-            spectral = self.spectral[0 if self.config.share_weights else number]
-            field = field + feed_forward(spectral(field, axes))
+        networks = cast(Sequence[Sequence[PointwiseLinear]], self.feed_forward)
+        for number, (widen, _, narrow) in enumerate(networks):
+            mixed = self.spectral[0 if self.config.share_weights else number](field, axes)
+            first, shift = widen.weight, widen.bias[:, None]
+            field = feed_forward(mixed, first, shift, None, "relu", narrow.weight, narrow.bias, field)
         return field

@@ -26,8 +26,9 @@ from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis, padded_axis
 from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
+from spectrakan.nn.feed_forward import Readout
 from spectrakan.nn.joint_spectral import FourierLayer
-from spectrakan.nn.pointwise import PointwiseLinear, Readout
+from spectrakan.nn.pointwise import PointwiseLinear
 from spectrakan.numerics.fourier import Basis
 
 

@@ -28,10 +28,10 @@ from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing, SqueezeKind
 from spectrakan.nn.conditioning import Conditioning, ConditioningKind
 from spectrakan.nn.embedding import channels_first, channels_last, with_params
+from spectrakan.nn.feed_forward import Readout
 from spectrakan.nn.kan import Extension
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
-from spectrakan.nn.pointwise import Readout
 from spectrakan.nn.token import GlobalToken, Pool, TokenKind
 from spectrakan.numerics.fourier import Basis
 

@@ -25,8 +25,9 @@ from spectrakan.config import settings
 from spectrakan.nn.axis import Axis, AxisTransform, mean_over, over_parts
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.feed_forward import feed_forward
 from spectrakan.nn.joint_spectral import FourierLayer
-from spectrakan.nn.pointwise import activate, added_pointwise, pointwise
+from spectrakan.nn.pointwise import pointwise
 from spectrakan.nn.products import analyse, synthesise
 from spectrakan.nn.spectral import AxialSpectral, Factors
 from spectrakan.numerics.fourier import Basis
@@ -111,9 +112,12 @@ class Block(nn.Module):
             combined = self._plain_path(field, axes, condition.factors)
         if self.widen is None or self.narrow is None:
             return condition.applied(combined)
-        hidden = condition.applied(pointwise(self.widen.weight, self.widen.bias, combined))
-        hidden = activate(self.activation_name, hidden)
-        return added_pointwise(field, self.narrow.weight, self.narrow.bias, hidden)
+        first, last, shift, scale = self.widen, self.narrow, self.widen.bias[:, None], None
+        if condition.scale is not None and condition.shift is not None:
+            scale = condition.scale.T
+            shift = torch.addcmul(condition.shift.T, scale, shift)
+        name = self.activation_name
+        return feed_forward(combined, first.weight, shift, scale, name, last.weight, last.bias, field)
 
     def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Factors = ()) -> Tensor:
         """The spectral operator K alone."""

@@ -17,6 +17,11 @@ def transformed() -> bool:
     return torch.compiler.is_exporting() or bool(torch._C._are_functorch_transforms_active())
 
 
+def observed() -> bool:
+    """Whether a mode sees every torch function, as a certificate's does: fused layers then take plain forms."""
+    return bool(torch._C._len_torch_function_stack())
+
+
 def force_fp32(forward: Call) -> Call:
     """A module's `forward` in float32 under autocast: for sums over all cells, splines and softmax over space.
 

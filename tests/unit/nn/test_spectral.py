@@ -12,7 +12,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.nn.axis import Axis, axes_of, uniform_axis
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.joint_spectral import FourierLayer
-from spectrakan.nn.products import analyse, plain_analysis, plain_synthesis, synthesise
+from spectrakan.nn.products import analyse, analysis, synthesis, synthesise
 from spectrakan.nn.spectral import AxialSpectral, ModeMixing
 
 WIDTH, MODES, BATCH = 3, 4, 2
@@ -162,8 +162,8 @@ def test_joint_layer_of_ones_projects_along_each_axis(bases, generator):
     expected = field
     for axis, basis in enumerate(bases):
         transform = AxialSpectral(1, 3, [basis]).transforms([uniform_axis(size[axis], True)], field)[0]
-        rows = plain_analysis(expected, transform.analysis, axis)
-        expected = plain_synthesis(rows, transform.synthesis, axis)
+        rows = analysis(expected, transform.analysis, axis)
+        expected = synthesis(rows, transform.synthesis, axis)
     assert (layer(field, axes_for(size)) - expected).abs().max() < 1e-12
 
 
@@ -182,7 +182,7 @@ def test_gathered_products_are_the_plain_ones_and_their_gradients_too(size, gene
     expected = torch.einsum("oc,cb...->ob...", weight, field) + bias.view(-1, 1, *[1] * len(size))
     assert torch.allclose(product, expected, atol=1e-12)
     for axis, (row, matrix) in enumerate(zip(rows, matrices, strict=True)):
-        assert torch.allclose(row, plain_analysis(field, matrix, axis), atol=1e-12)
+        assert torch.allclose(row, analysis(field, matrix, axis), atol=1e-12)
 
     def whole(field, weight, bias):
         start, *rows = analyse(field, weight, bias, *matrices)
