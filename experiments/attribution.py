@@ -14,15 +14,17 @@ from experiments.campaign import Stage
 from experiments.cells import Cell, as_overrides
 from experiments.comparison import LEAST_SEEDS, compare
 from experiments.families.catalog import FAMILIES, KINDS
-from experiments.scales import Scale
+from experiments.scales import Scale, case_named
 from experiments.summaries import Reading, Results, metric_of
+from experiments.summarised_ffno import FACTORIES
 from spectrakan.report.table import Column, Row, Score, Table
 
 ATTRIBUTION, PARAMETRIC = "attribution", "families"
 NONLINEAR = ("cns1d", "droplet2d", "burgers1d_given", "burgers1d_hidden")
 STEADY = ("darcy2d", "climate2d")
 STEADY_SEEDS = 3
-_RATE = {"training.learning_rate": 0.01}
+FFNO_RATE = 0.01
+"""F-FNO's learning rate in the presets."""
 
 ROWS: dict[str, Variant] = {
     "whole": Variant("SpectraKAN, conditioned"),
@@ -35,8 +37,8 @@ ROWS: dict[str, Variant] = {
     "coarse": Variant("with a coarse branch", {"model.coarse_num_layers": 4}),
     "no_squeeze_excite": Variant("no squeeze-excitation", {"model.squeeze_excite": "none"}),
     "ffno": Variant("F-FNO", model="ffno"),
-    "ffno_channels": Variant("F-FNO, summary as channels", _RATE, model="ffno_channels"),
-    "ffno_film": Variant("F-FNO, FiLM by the summary", _RATE, model="ffno_film"),
+    "ffno_channels": Variant("F-FNO, summary as channels", model="ffno_channels"),
+    "ffno_film": Variant("F-FNO, FiLM by the summary", model="ffno_film"),
     "paper": Variant("the paper's letter", model="spectrakan"),
     "paper_no_token": Variant("the paper's letter, no token", {"model.token": "none"}, model="spectrakan"),
     "paper_no_gml": Variant("the paper's letter, KAN without GML", {"model.use_gml": False}, model="spectrakan"),
@@ -84,13 +86,21 @@ def _cells(table: str, scale: Scale, rows: Mapping[str, Variant], cases: Sequenc
     return [
         Cell(
             table, scale.name, case, row.model, _variant(name, row), seed,
-            as_overrides(row.settings), name,
+            as_overrides({**_rate(row.model, case), **row.settings}), name,
         )
         for seed in scale.seeds
         for case in cases
         if case in scale.cases and (case not in STEADY or seed < STEADY_SEEDS)
         for name, row in rows.items()
     ]  # fmt: skip
+
+
+def _rate(model: str, case: str) -> dict[str, float]:
+    """The learning rate of an F-FNO with a summary, which has no preset: its own on the case, else F-FNO's."""
+    if model not in FACTORIES:
+        return {}
+    rates = case_named(case).rates
+    return {"training.learning_rate": rates.get(model, rates.get("ffno", FFNO_RATE))}
 
 
 def _variant(name: str, row: Variant) -> str:

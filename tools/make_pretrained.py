@@ -28,7 +28,7 @@ from torch import Tensor
 
 import spectrakan as sk
 from spectrakan.models.operator import Operator
-from spectrakan.theory import CertifySettings
+from spectrakan.theory import CertifySettings, certify_radii
 from spectrakan.theory.attack import AttackSettings
 from spectrakan.training.presets import size_of
 
@@ -38,6 +38,8 @@ CACHE = TARGET.parents[2] / "build" / "pretrained"
 """Where data are kept between the calls of this tool."""
 STEPS, COVERAGE = 50, 0.9
 RATE, WEIGHT_DECAY, AVERAGE = 5e-3, 1e-5, 0.998
+FRESH, FRESH_SEED, CERTIFIED, RADII = 20, 1000, 6, (0.1, 0.01, 0.001)
+"""Samples that no training saw, their seed, how many of them are certified, and the radii of the regions."""
 
 
 @dataclass(frozen=True)
@@ -277,29 +279,35 @@ def score_plain(name: str, model: Operator) -> dict[str, Any]:
     return scores
 
 
-def certificate(model: Operator, sets: data.Frames) -> dict[str, Any]:
-    """Lipschitz bounds of token, modulation and prediction around a training input, on every second cell in 2D."""
-    inputs = sets[min(sets)][:1, :1]
+def certificate(model: Operator, plan: Plan) -> dict[str, Any]:
+    """Lipschitz bounds of token and modulation, the worst around fresh inputs, on every second cell in 2D."""
+    frames = plan.make(FRESH, FRESH_SEED)
+    frames = frames[min(frames)]
+    inputs = frames[:: len(frames) // CERTIFIED][:CERTIFIED, :1]
     if model.signature.space_dims == 2:
-        inputs = inputs[:, :, ::2, ::2].contiguous()
+        inputs = inputs[:, :, ::2, ::2]
     effort = CertifySettings(attack=AttackSettings(starts=4, steps=6, pairs=16))
-    found = sk.certify(model, inputs, radius=0.1, config=effort)
+    found = certify_radii(model, inputs.contiguous(), RADII, config=effort)
     return {
-        "radius": found.radius,
-        "cells": list(found.resolution),
-        "kan": _rounded(found.kan),
-        "modulation": _rounded(found.modulation),
-        "modulation_attacked": _rounded(found.modulation_attacked),
-        "status": found.status,
+        "inputs": len(inputs),
+        "cells": list(found[0].resolution),
+        "radii": [
+            {
+                "radius": each.radius,
+                "kan": _rounded(each.kan),
+                "modulation": _rounded(each.modulation),
+                "modulation_attacked": _rounded(each.modulation_attacked),
+                "status": each.status,
+            }
+            for each in found
+        ],
     }
 
 
 def certify_again(name: str) -> None:
     """Add the certificate of the saved weights and write the card."""
     torch.set_num_threads(1)
-    plan = PLANS[name]
-    sets = data.kept(CACHE / name, lambda: plan.make(plan.samples, 0))
-    found = certificate(sk.from_pretrained(TARGET / name), sets)
+    found = certificate(sk.from_pretrained(TARGET / name), PLANS[name])
     card.write_scores(TARGET / name, {**card.read_scores(TARGET / name), "certificate": found})
     card.write_card(TARGET / name)
 
@@ -338,7 +346,7 @@ def finish(name: str, model: Operator, sets: data.Frames, made: dict[str, Any]) 
     parts: dict[str, Callable[[], Any]] = {
         "scores": lambda: score_water(model) if water else score_plain(name, model),
         **({"band": lambda: band_water(model)} if water else {}),
-        "certificate": lambda: certificate(model, sets),
+        "certificate": lambda: certificate(model, plan),
     }
     for key, make_part in parts.items():
         facts[key] = make_part()

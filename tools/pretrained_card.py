@@ -84,7 +84,7 @@ def write_card(folder: Path) -> None:
         "Training": [trained],
         "Scores": scores(facts),
         "Limits": [LIMITS[task], f"Training range of each input field: {ranges}."],
-        "Certificate": [certificate(facts["certificate"])],
+        "Certificate": certificate(facts["certificate"]),
         "Licence": ["Apache-2.0, like the package; all data were made by its own solvers."],
     }
     lines = [f"# {facts['name']}", "", head]
@@ -140,14 +140,21 @@ LARGEST_RATIO = 1000.0
 """A bound this many times what attacks reach says nothing."""
 
 
-def certificate(found: dict[str, Any]) -> str:
-    """The bounds in a sentence."""
-    cells, bound, worst = " x ".join(map(str, found["cells"])), found["modulation"], found["modulation_attacked"]
-    told = f"by at most {bound:.4g} times ({found['status'].get('modulation', 'estimated')})" if bound else ""
-    if not bound or bound > LARGEST_RATIO * worst:
-        told = "by a factor that is not bounded to any use"
-    return (
-        f"Around a training input on {cells} cells, in a sup-norm ball of radius {found['radius']:g} in normalised "
-        f"units (`sk.certify`): the token's KAN changes by at most {found['kan']:.4g} times the change of its input "
-        f"({found['status'].get('kan', 'estimated')}), the modulation {told}; attacks reach {worst:.4g}."
+def certificate(found: dict[str, Any]) -> list[str]:
+    """The bounds as a table."""
+    cells = " x ".join(map(str, found["cells"]))
+    about = (
+        f"`sk.certify` around {found['inputs']} fresh inputs on {cells} cells, in sup-norm balls in "
+        f"normalised units: "
+        "how many times the change of its input the token's KAN, and how many times the change of the field the "
+        "modulation can change at most (the largest over the inputs), and what attacks reach."
     )
+    lines = [about, "", "| radius | KAN | modulation | attacks on the modulation |", "|---:|---:|---:|---:|"]
+    for entry in found["radii"]:
+        status, bound, worst = entry["status"], entry["modulation"], entry["modulation_attacked"]
+        told = f"{bound:.4g} ({status.get('modulation', 'estimated')})" if bound else ""
+        if not bound or bound > LARGEST_RATIO * worst:
+            told = "not bounded to any use"
+        kan = f"{entry['kan']:.4g} ({status.get('kan', 'estimated')})"
+        lines.append(f"| {entry['radius']:g} | {kan} | {told} | {worst:.4g} |")
+    return lines

@@ -95,8 +95,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs that documents start from."""
     folder = tmp_path_factory.mktemp("trained")
     few = f"{SMALL} data.num_samples=8 data.test_samples=2"
-    parts = "data.split.train=0.5 data.split.validation=0.125 data.split.calibration=0.125 data.split.test=0.25"
-    held_out = f"{SMALL} data.num_samples=16 {parts}"
+    parts = "data.split.train=0.4 data.split.validation=0.1 data.split.calibration=0.25 data.split.test=0.25"
+    held_out = f"{SMALL} data.num_samples=40 {parts}"
     shell(f"spectrakan train diffusion_reaction1d --output RUN {held_out}", folder)
     shell(f"spectrakan train diffusion_reaction1d --model fno --output runs/heat-fno-0 {few}", folder)
     for name in ("darcy2d", "cns1d"):

@@ -214,7 +214,7 @@ def _sum(first: Moments, second: Moments, sign: int = 1) -> Moments:
 
 
 def ridge_weights(moments: Moments, penalty: float) -> Tensor:
-    """(Z^T Z + l I)^{-1} Z^T Y for one penalty l > 0 (above rounding), which the intercept, the last row, is free of."""
+    """(Z^T Z + l I)^{-1} Z^T Y for one penalty l > 0, or rounding; the intercept, the last row, is free of it."""
     gram, cross, _ = moments
     rounding = len(gram) * torch.finfo(gram.dtype).eps * float(gram.diagonal().max())
     free = torch.full_like(gram[0], max(penalty, rounding))
