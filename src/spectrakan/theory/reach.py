@@ -1,148 +1,161 @@
-"""How far every quantity of a model can move while the input moves in sup-norm balls: rows of Jacobians, no matrices.
+"""How far every quantity of a model can move while the input moves in sup-norm balls.
 
 In the affine program (`program`) every quantity x is x_0 + J d + sum_k G_k e_k, with d the input's change, |d| <= r,
-and e_k what the linear part of node k leaves (`rules`). A row of x moves at most by
-    r sum_i |J_i| + sum_k min( |G_k| w_k,  ||G_k a_k||_2 g_k,  max |G_k m_k| g_k² ):
-w_k bounds the entries of e_k one by one; where |e_k| <= a b |h - h_0| and |e_k| <= m b² (h - h_0)² entry by entry,
-g_k bounds the Euclidean norm of b (h - h_0) over the ball, which is far less than that of its entries' bounds,
-    g_k <= r ||b J_h||_{sup -> 2} + ||b rho||_2,     rho what the rows of h move by beyond J_h d.
-Between two inputs the same holds with rates. Nodes are bounded one after another. Rows of J and of all G_k come from
-one backward pass, because samples of a batch do not depend on each other: a batch of rows at once, summed up and
-dropped. Sums are widened by `ROUNDING`, far above the rounding errors of float64.
+and e_k in [low_k, high_k] what the linear part of node k leaves (`rules`). With m_k the middles of these intervals and
+w_k their halves, x moves by
+    sum_k G_k m_k,  up to  r sum_i |J_i| + sum_k |G_k| w_k  in both directions.
+Inputs of nodes: J by columns (one run an input of the model), the middles by one run, and the sum of |G_k| w_k by
+direct maps (`direct`): what node j leaves moves its output by |l_j| R_j + w_j and the input of node m by
+    R_m = sum_j |M_jm| (|l_j| R_j + w_j).
+Targets: rows of J and of all G_k, by backward passes. Between two inputs the same holds with rates. Linear parts are
+chosen before, for motions that a few columns let expect. Sums are widened by `ROUNDING`, far above the rounding errors
+of float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from spectrakan.theory.norms import ROUNDING, nan_to_inf, sup_to_two
+from spectrakan.theory.direct import DirectMaps, batch_of, columns
+from spectrakan.theory.norms import ROUNDING, nan_to_inf
 from spectrakan.theory.program import Program
-from spectrakan.theory.rules import Motion, Rest, rest_of
+from spectrakan.theory.rules import Motion, Rest
 
-BATCH_NUMBERS = 1 << 21
-"""Numbers of the largest node in one batch of rows."""
-LEAST_BALL = 1024
-"""Least numbers of a node for which Euclidean bounds are tried."""
-JACOBIAN_NUMBERS = 1 << 27
-"""Most numbers of a Jacobian that is kept for Euclidean bounds; larger nodes have bounds entry by entry alone."""
+FEW = 256
+"""Columns that motions are expected from."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A quantity's motion, what its rows move by beyond J d, `(units, 2 radii)`, and its Jacobian where kept."""
+    """A quantity's motion, what its rows move by beyond J d, `(units, 2)` for changes and rates, and J where kept."""
 
     motion: Motion
     beyond: Tensor
     jacobian: Tensor | None
 
 
-@dataclass(frozen=True)
-class _Weights:
-    """Of a node's rest, over its entries: `box` w, `ball` a² and `peak` m, `(units, 2 radii)` each.
-
-    `sizes` `(2, 2 radii)` belong to ball and peak.
-    """
-
-    box: Tensor
-    ball: Tensor | None = None
-    peak: Tensor | None = None
-    sizes: Tensor | None = None
-
-    def bounds(self, rows: Tensor) -> Tensor:
-        """What the rest moves rows by: absolute rows `(rows, units)` to `(rows, 2 radii)`."""
-        by_box = nan_to_inf(rows @ self.box)
-        if self.ball is None or self.peak is None or self.sizes is None:
-            return by_box
-        by_ball = (rows.square() @ self.ball).sqrt() * self.sizes[0]
-        by_peak = torch.stack([(rows * column).amax(1) for column in self.peak.T], dim=1) * self.sizes[1]
-        return torch.minimum(by_box, torch.minimum(nan_to_inf(by_ball), nan_to_inf(by_peak)))
-
-
 class Reach:
-    """All motions of a program in balls of several radii; rates follow after distances wherever both are counted."""
+    """Motions of a program in one ball, once its nodes are bounded (`reach_all`)."""
 
-    def __init__(self, program: Program, radii: Sequence[float]) -> None:
-        self.program, self.radii = program, torch.tensor(radii, dtype=torch.float64)
+    def __init__(self, program: Program, radius: float) -> None:
+        self.program, self.radius = program, radius
         self.motions: list[list[Motion]] = []
-        self._weights: list[_Weights] = []
-        largest = max([rule.out.numel() for rule in program.rules], default=1)
-        self._batch = max(2, min(256, BATCH_NUMBERS // largest))
-        for number, rule in enumerate(program.rules):
-            dims, leaves = program.node_dims[number], self._leaves(number)
-            inputs = program.node_inputs(number, leaves[0], leaves[1:])
-            keep = len(inputs) == 1 and LEAST_BALL <= rule.out.numel() <= JACOBIAN_NUMBERS // program.centre.numel()
-            found = [
-                self._bounded(rule.centres[place], value, dims[place], leaves, keep=keep)
-                for place, value in enumerate(inputs)
-            ]
-            self.motions.append([each.motion for each in found])
-            self._weights.append(self._weighed(rest_of(rule, self.motions[-1]), dims, found[0]))
+        self._rests: list[Rest] = []
+        expected = gains(program, max(1, program.centre.numel() // FEW))
+        for rule, inputs in zip(program.rules, expected, strict=True):
+            rule.relax(*(radius * each for each in inputs))
+        self._gains = gains(program)
+
+    def bound(self, number: int, rests: Sequence[Tensor]) -> Tensor:
+        """Bound a node whose inputs' rests are `(units, 2)`; gives what leaves the node, `(units, 2)`."""
+        program, rule = self.program, self.program.rules[number]
+        middles = {place: _middle(rest) for place, rest in enumerate(self._rests)}
+        program.values(program.centre, {place: each for place, each in middles.items() if bool(each.any())})
+        inputs, spreads = [], list[Sequence[Tensor]]()
+        for place, centre in enumerate(rule.centres):
+            widths, rates = self._by_shape(number, place, rests[place])
+            gain, value = self._gains[number][place], program.calls[number][place].detach()
+            reach = nan_to_inf((self.radius * gain + widths) * (1 + ROUNDING) + ROUNDING * (value - centre).abs())
+            inputs.append(Motion(centre, -nan_to_inf(reach - value), nan_to_inf(value + reach), gain + rates))
+            spreads.append((widths, rates))
+        rest = rule.rest(*inputs)
+        self.motions.append(inputs)
+        self._rests.append(rest)
+        left = [rule.spread(*each) for each in zip(*spreads, strict=True)]
+        total = left[0] + (rest.high - rest.low) / 2, left[1] + rest.rate
+        dim = program.node_dims[number][-1]
+        return nan_to_inf(torch.stack([each.movedim(dim, 0).flatten() for each in total], dim=1))
+
+    def _by_shape(self, number: int, place: int, rests: Tensor) -> Sequence[Tensor]:
+        """Rests `(units, 2)` in the shape of a node's input, whose batch has one sample."""
+        dim, shape = self.program.node_dims[number][place], self.program.rules[number].centres[place].shape
+        moved = [size for each, size in enumerate(shape) if each != dim]
+        return [part.view(1, *moved).movedim(0, dim) for part in rests.unbind(1)]
 
     def target(self, name: str, *, keep: bool = False) -> Reached:
         """The motion of a quantity of the run; `keep` keeps its Jacobian."""
-        leaves = self._leaves(len(self.program.rules))
-        value = self.program.values(leaves[0], leaves[1:])[name]
-        return self._bounded(self.program.targets[name], value, self.program.target_dims[name], leaves, keep=keep)
-
-    def _leaves(self, nodes: int) -> list[Tensor]:
-        """Inputs, and errors of the first nodes, for a batch of rows, that gradients are taken of."""
-        centre = self.program.centre.detach()
-        leaves = [centre.expand(self._batch, *centre.shape[1:]).clone()]
-        for rule, dims in zip(self.program.rules[:nodes], self.program.node_dims, strict=False):
-            shape = list(rule.out.shape)
-            shape[dims[-1]] = self._batch
-            leaves.append(torch.zeros(shape, dtype=torch.float64))
-        return [leaf.requires_grad_() for leaf in leaves]
-
-    def _bounded(self, centre: Tensor, value: Tensor, dim: int, leaves: list[Tensor], *, keep: bool) -> Reached:
-        units, count = centre.numel(), len(self.radii)
-        shape = [size for place, size in enumerate(value.shape) if place != dim]
-        linear = torch.zeros(units, 1, dtype=torch.float64)
-        beyond = torch.zeros(units, 2 * count, dtype=torch.float64)
-        jacobian = torch.zeros(units, self.program.centre.numel(), dtype=torch.float64) if keep else None
-        for first in range(0, units, self._batch):
-            rows = torch.arange(first, min(first + self._batch, units))
-            cotangent = torch.zeros(self._batch, units, dtype=torch.float64)
+        program, centre, dim = self.program, self.program.targets[name], self.program.target_dims[name]
+        leaves, batch = self._leaves(), batch_of(program)
+        value = program.values(leaves[0], dict(enumerate(leaves[1:])))[name]
+        units, shape = centre.numel(), [size for place, size in enumerate(value.shape) if place != dim]
+        # Change by the middles, then widths and rates without the linear part, then the linear part.
+        found = torch.zeros(units, 4, dtype=torch.float64)
+        jacobian = torch.zeros(units, program.centre.numel(), dtype=torch.float64) if keep else None
+        for first in range(0, units, batch):
+            rows = torch.arange(first, min(first + batch, units))
+            cotangent = torch.zeros(batch, units, dtype=torch.float64)
             cotangent[torch.arange(len(rows)), rows] = 1.0
-            cotangent = cotangent.view(self._batch, *shape).movedim(0, dim)
+            cotangent = cotangent.view(batch, *shape).movedim(0, dim)
             gradients = torch.autograd.grad(value, leaves, cotangent, retain_graph=True, allow_unused=True)
             if gradients[0] is not None:
                 own = gradients[0].flatten(1)[: len(rows)]
-                linear[rows, 0] = own.abs().sum(1)
+                found[rows, 3] = own.abs().sum(1)
                 if jacobian is not None:
                     jacobian[rows] = own
-            for gradient, weights, dims in zip(gradients[1:], self._weights, self.program.node_dims, strict=False):
+            for gradient, rest, dims in zip(gradients[1:], self._rests, program.node_dims, strict=False):
                 if gradient is not None:
-                    flat = gradient.movedim(dims[-1], 0).flatten(1)[: len(rows)].abs()
-                    beyond[rows] += weights.bounds(flat)
-        linear, beyond = (nan_to_inf(part * (1 + ROUNDING)) for part in (linear, beyond))
-        whole = torch.cat([linear * self.radii, linear.expand(-1, count)], dim=1) + beyond
-        reach, rate = (part.T.reshape(count, *shape).movedim(0, dim) for part in whole.split(count, dim=1))
-        return Reached(Motion(centre, reach, rate), beyond, jacobian)
+                    flat = gradient.movedim(dims[-1], 0).flatten(1)[: len(rows)]
+                    parts = rest.low, rest.high, rest.rate, _middle(rest)
+                    low, high, rate, middle = (part.movedim(dims[-1], 0).flatten() for part in parts)
+                    found[rows, 0] += flat @ middle
+                    found[rows, 1] += flat.abs() @ ((high - low) / 2)
+                    found[rows, 2] += flat.abs() @ rate
+        found = nan_to_inf(found)
+        linear, beyond = found[:, 3] * (1 + ROUNDING), found[:, 1:3] * (1 + ROUNDING)
+        shift, width = found[:, 0], self.radius * linear + beyond[:, 0] + ROUNDING * found[:, 0].abs()
+        ends = -nan_to_inf(width - shift), nan_to_inf(width + shift), linear + beyond[:, 1]
+        low, high, rate = (nan_to_inf(part).view(1, *shape).movedim(0, dim) for part in ends)
+        beyond = torch.stack([nan_to_inf(beyond[:, 0] + shift.abs()), beyond[:, 1]], dim=1)
+        return Reached(Motion(centre, centre + low, centre + high, rate), beyond, jacobian)
 
-    def _weighed(self, rest: Rest, dims: list[int], found: Reached) -> _Weights:
-        """A node's rest over its entries, in both forms where the Jacobian of its input is known."""
+    def _leaves(self) -> list[Tensor]:
+        """Inputs, and errors of all nodes, for a batch of rows, that gradients are taken of."""
+        centre, batch = self.program.centre.detach(), batch_of(self.program)
+        leaves = [centre.expand(batch, *centre.shape[1:]).clone()]
+        for rule, dims in zip(self.program.rules, self.program.node_dims, strict=True):
+            shape = list(rule.out.shape)
+            shape[dims[-1]] = batch
+            leaves.append(torch.zeros(shape, dtype=torch.float64))
+        return [leaf.requires_grad_() for leaf in leaves]
 
-        def columns(*parts: Tensor) -> Tensor:
-            return torch.cat([part.movedim(dims[-1], 0).flatten(1) for part in parts]).T.contiguous()
 
-        box, count = columns(rest.width, rest.rate), len(self.radii)
-        if rest.factors is None or found.jacobian is None:
-            return _Weights(box)
-        factors, bend = columns(*rest.factors[:2]), columns(rest.factors[2])
-        # Both kinds of rest share b, the root of the larger factor; entries without a rest need none.
-        roots = factors[:, count:].sqrt().clamp_min(1e-150)
-        sizes = []
-        for place, radius in enumerate(self.radii.tolist()):
-            root = roots[:, place : place + 1]
-            steepest = sup_to_two(root * found.jacobian)
-            beyond = (root * found.beyond[:, [place, count + place]]).norm(dim=0)
-            sizes.append(torch.stack([radius * steepest + beyond[0], steepest + beyond[1]]))
-        change, rate = nan_to_inf(torch.stack(sizes, dim=1) * (1 + ROUNDING))
-        ball, peak = (factors / roots.repeat(1, 2)).square(), bend / roots.square()
-        both = torch.stack([torch.cat([change, rate]), torch.cat([change.square() / 2, change * rate])])
-        return _Weights(box, ball, peak.repeat(1, 2), both)
+def reach_all(make: Callable[[], Program], radii: Sequence[float], space: Sequence[int] = ()) -> list[Reach]:
+    """All nodes bounded in balls of several radii; direct maps do not depend on the radius and serve all."""
+    found = [Reach(make(), radius) for radius in radii]
+    program = make()
+    maps = DirectMaps(program, space)
+    rests = [[torch.zeros(each.numel(), 2 * len(radii), dtype=torch.float64) for each in rule.centres] for rule in program.rules]
+    for number in range(len(program.rules)):
+        given = [part.unflatten(1, (len(radii), 2)).unbind(1) for part in rests[number]]
+        left = [reach.bound(number, each) for reach, each in zip(found, zip(*given, strict=True), strict=True)]
+        for (later, place), sizes in maps.spread(number, torch.cat(left, dim=1)).items():
+            rests[later][place] += nan_to_inf(sizes * (1 + ROUNDING))
+    return found
+
+
+def _middle(rest: Rest) -> Tensor:
+    """The middle of the rest's interval, zero where it has no finite one."""
+    return torch.nan_to_num((rest.low + rest.high) / 2, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def gains(program: Program, every: int = 1) -> list[list[Tensor]]:
+    """sum_i |J_i| of every input of every node, in its shape; from every n-th column and scaled up, an estimate."""
+    total = [[torch.zeros(each.numel(), dtype=torch.float64) for each in rule.centres] for rule in program.rules]
+    for _, changes in columns(program, every):
+        for sums, change in zip(total, changes, strict=True):
+            for each, value in zip(sums, change, strict=True):
+                each += value.abs().sum(0)
+    # Columns are differences of values, with the rounding errors of these.
+    noise = program.centre.numel() * torch.finfo(torch.float64).eps
+    shaped: list[list[Tensor]] = []
+    for rule, dims, sums in zip(program.rules, program.node_dims, total, strict=True):
+        shaped.append([])
+        for centre, dim, each in zip(rule.centres, dims, sums, strict=False):
+            rest = [size for place, size in enumerate(centre.shape) if place != dim]
+            gain = (each * every).view(1, *rest).movedim(0, dim)
+            shaped[-1].append(nan_to_inf(gain * (1 + ROUNDING) + noise * centre.abs().amax()))
+    return shaped
