@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import count
 from typing import Any
 
@@ -16,7 +17,6 @@ from experiments.archive import Archive
 from experiments.cells import Cell
 from experiments.datasets import Datasets
 from experiments.worker import DONE, TAKEN, attempt, data_request, request
-from spectrakan.cli.cluster import as_they_end
 from spectrakan.training.stop import listening
 
 Tell = Callable[[str], None]
@@ -56,6 +56,21 @@ class Execution:
         for index, result in as_they_end(self.client, run_request, requests):
             code, seconds = (LOST, 0.0) if isinstance(result, BaseException) else result
             ended(index, code, seconds)
+
+
+def as_they_end(client: Any, function: Callable[..., Any], arguments: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Call a function with each argument on the workers; the number and the result of each call, as they end.
+
+    The result of a call that failed is its exception. Calls that have not ended are cancelled with the iterator.
+    """
+    dask: Any = import_module("distributed")
+    futures = client.map(function, arguments, pure=False)
+    numbers = {future.key: index for index, future in enumerate(futures)}
+    try:
+        for future in dask.as_completed(futures):
+            yield numbers[future.key], future.exception() or future.result()
+    finally:
+        client.cancel(futures)
 
 
 @dataclass

@@ -82,7 +82,8 @@ def run_settings(cell: Cell, data_path: str | None = None) -> RunSettings:
         "model": {"name": cell.model, "variant": variant},
         "runtime": {**scale.runtime, "seed": cell.seed},
     }
-    config = resolve(given, [*case.overrides_at(scale.name), *cell.overrides]).config
+    own = [*case.overrides_at(scale.name), *case.rate_of(cell.model, variant)]
+    config = resolve(given, [*own, *cell.overrides]).config
     # The path is set last: a run of a file would otherwise get its epochs from the file's windows.
     return replace(config, data=replace(config.data, path=data_path))
 

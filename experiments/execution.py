@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from experiments.frozen import require_frozen, settings_hash
 from experiments.outside import outside_scores
 from experiments.scales import DEVELOPMENT_SEED, scale_named
 from experiments.tails import sample_errors, summary_of
-from spectrakan.checkpoint import remove_checkpoints
 from spectrakan.config import as_mapping
 from spectrakan.data.prepare import Prepared, prepare
 from spectrakan.evaluation import evaluate
@@ -23,7 +23,7 @@ from spectrakan.evaluation.stability import stability
 from spectrakan.fields import Trajectories
 from spectrakan.models.operator import Operator
 from spectrakan.runs import RunFolder, make_record, read_log
-from spectrakan.storage import write_text_atomically
+from spectrakan.storage import versions, write_text_atomically
 from spectrakan.training import EpochEnded, Event, Listener, Run, RunSettings, resume, train
 
 KEPT = ("metrics", "metrics_per_field", "num_samples", "horizon", "resolution")
@@ -112,7 +112,8 @@ def run_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -
         details=details,
     )
     archive.keep(cell, record)
-    remove_checkpoints(folder.last)
+    for version in versions(folder.last):
+        shutil.rmtree(version, ignore_errors=True)
     return record
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from experiments.dymixop import register_dymixop
-from experiments.families.catalog import FAMILIES, KINDS, register_families
+from experiments.families.catalog import FAMILIES, KINDS, RATES, register_families
 from experiments.summarised_ffno import register_summarised
 from experiments.unseen.catalog import UNSEEN, register_unseen
 from spectrakan.data.problems import Problem, problem_named
@@ -40,12 +40,19 @@ class Case:
     """Texts such as `data.fields=[]`."""
     epochs: int | None = None
     """Epochs at `short`; None: those of the problem's preset."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Learning rates by model, or variant such as `spectrakan/paper`; others have the preset's."""
 
     def overrides_at(self, scale: str) -> tuple[str, ...]:
-        """What differs from the preset of a scale."""
+        """What differs from the preset of a scale for all models alike."""
         if self.epochs is None:
             return self.overrides
         return (*self.overrides, f"training.epochs={self.epochs * (LONGER if scale == 'long' else 1)}")
+
+    def rate_of(self, model: str, variant: str) -> tuple[str, ...]:
+        """The learning rate of a model where it differs from the preset's."""
+        rate = self.rates.get(f"{model}/{variant}", self.rates.get(model))
+        return () if rate is None else (f"training.learning_rate={rate}",)
 
     @property
     def problem(self) -> Problem:
@@ -68,7 +75,9 @@ CASES: dict[str, Case] = {
     **{name: Case(name, name) for name in MAIN_CASES},
     FIELDS_CASE: Case(FIELDS_CASE, "shallow_water2d", ("data.fields=[]",)),
     **{
-        f"{name}_{kind}": Case(f"{name}_{kind}", family.problem, family.overrides(kind), family.epochs)
+        f"{name}_{kind}": Case(
+            f"{name}_{kind}", family.problem, family.overrides(kind), family.epochs, RATES.get(f"{name}_{kind}", {})
+        )
         for name, family in FAMILIES.items()
         for kind in KINDS
     },

@@ -91,6 +91,15 @@ FAMILIES: dict[str, Family] = {
 }
 """Families by the first part of their cases' names, such as `burgers1d_given`."""
 
+RATES: dict[str, dict[str, float]] = {
+    "burgers1d_hidden": {"spectrakan": 3e-3, "ffno": 3e-3},
+    "droplet2d_given": {"ffno": 3e-3},
+    "droplet2d_hidden": {"ffno": 3e-3},
+    "advection_diffusion1d_given": {"spectrakan": 1e-1},
+    "advection_diffusion1d_hidden": {"spectrakan": 3e-2},
+}
+"""Learning rates by case and model where trials found another one than the preset's best."""
+
 
 def family_of(case: str) -> Family | None:
     """The family of a case such as `burgers1d_given`; None: the case is of no family.

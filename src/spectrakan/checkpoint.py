@@ -5,7 +5,6 @@ Equal runs have checkpoints of equal bytes.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -88,12 +87,6 @@ def load_newest(folder: Path) -> tuple[Checkpoint, str | None]:
         notice = f"{problems[0]}; going on from the checkpoint before it, at '{path}'" if problems else None
         return found, notice
     raise problems[0] if problems else DataFormatError(f"there is no checkpoint at '{folder}'")
-
-
-def remove_checkpoints(folder: Path) -> None:
-    """Remove all kept versions of a checkpoint."""
-    for path in versions(folder):
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _parts(checkpoint: Checkpoint, prefix: str) -> Bundle:

@@ -117,10 +117,7 @@ def _explain(cls: type[Any], problem: pydantic.ValidationError, where: str) -> s
 def _fields_at(cls: type[Any], path: tuple[int | str, ...]) -> list[str]:
     """Names of the settings that the nested settings class at `path` takes."""
     for part in path:
-        fields = getattr(cls, "__pydantic_fields__", {})
-        if part not in fields:
-            continue
-        cls = fields[part].annotation
+        cls = _group(cls, str(part)) or cls
     return list(getattr(cls, "__pydantic_fields__", {}))
 
 

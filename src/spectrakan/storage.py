@@ -124,10 +124,19 @@ def write_text_atomically(path: Path, text: str) -> None:
 
 def write_bytes_atomically(path: Path, content: bytes) -> None:
     """Write a file so that readers see the old content or the new one, never a part."""
+    with drafted(path) as draft:
+        _write(draft, content)
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write to; it becomes `path` when the block succeeds and is removed otherwise."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     with _writing(path):
         try:
-            _write(draft, content)
+            yield draft
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())
             draft.replace(path)
             _sync_folder(path.parent)
         finally:
@@ -157,7 +166,7 @@ def _writing(path: Path) -> Iterator[None]:
     except OSError as problem:
         full = FULL.get(problem.errno or 0)
         remedy = "free space there or choose another folder" if full else "choose a folder that can be written"
-        raise RunError(f"cannot write '{path}': {full or problem.strerror}; {remedy}") from None
+        raise RunError(f"cannot write '{path}': {full or problem.strerror or problem}; {remedy}") from None
 
 
 def _previous(folder: Path, number: int) -> Path:

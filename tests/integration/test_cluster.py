@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from experiments.archive import Archive
-from experiments.campaign import Execution, run_cells
+from experiments.campaign import Execution, as_they_end, run_cells
 from experiments.cells import Cell
-from spectrakan.cli.cluster import ClusterArray, as_they_end, connected
+from spectrakan.cli.cluster import ClusterArray, connected
 from spectrakan.cli.generate import generate
 from spectrakan.data.generate import generate_lazily
 from spectrakan.data.write import write_dataset

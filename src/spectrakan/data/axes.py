@@ -95,11 +95,6 @@ def increasing(centres: Numbers) -> tuple[Numbers, bool]:
     return (centres[::-1].copy() if turned else centres), turned
 
 
-def unit_times(frames: int) -> Numbers:
-    """Frames spread evenly over [0, 1], for files without times."""
-    return np.linspace(0.0, 1.0, frames) if frames > 1 else np.zeros(1)
-
-
 def stored_times(path: Path, key: str, stored: Numbers, frames: int) -> Numbers:
     """Stored times of the frames; one entry too many at the end, as PDEBench writes it, is dropped."""
     if len(stored) not in {frames, frames + 1}:

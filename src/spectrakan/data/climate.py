@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
 
 from spectrakan.data.container import released
 from spectrakan.data.decoding import decoding
-from spectrakan.data.formats.climate import ClimateDays, read_days
+from spectrakan.data.formats.climate import read_days
 from spectrakan.data.load import open_container
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import Trajectories
@@ -28,7 +31,7 @@ def load_climate(path: ClimatePath = None) -> Trajectories:
 
     `inputs` `(days, 1, lat, lon, 1)` temperature in K, `values` `(days, 1, lat, lon, 1)` pressure in hPa,
     float32, latitude from south to north, cell volumes by area. `read_climate` takes the same argument and
-    keeps the day numbers as well.
+    gives the dates as well.
 
     `path` is None for the days that come with the package; an npz file (this set in full, the 72 x 72
     `weather_dataset.npz`, or arrays `tas` and `ps` with `lat`, `lon`, `time`); or netCDF or Zarr: a folder, a
@@ -38,13 +41,13 @@ def load_climate(path: ClimatePath = None) -> Trajectories:
     >>> days.values.shape, days.input_fields[0].name, days.fields[0].unit
     ((730, 1, 32, 64, 1), 'temperature', 'hPa')
     """
-    return read_climate(path).trajectories()
+    return read_climate(path)[0]
 
 
-def read_climate(path: ClimatePath = None) -> ClimateDays:
-    """The same as `load_climate`, as fields of known days.
+def read_climate(path: ClimatePath = None) -> tuple[Trajectories, npt.NDArray[Any]]:
+    """The same as `load_climate`, and the dates of the days as `datetime64[D]`.
 
-    >>> print(read_climate().dates[0])
+    >>> print(read_climate()[1][0])
     2000-03-01
     """
     if path is None:

@@ -5,6 +5,7 @@ Data set DOI 10.18419/darus-2986.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import http.client
 import re
@@ -13,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,31 +40,12 @@ class PublishedFile:
     """Size in 10^9 bytes, rounded; the server sends the exact one."""
 
 
-_PUBLISHED: dict[str, tuple[tuple[str, int, str, float], ...]] = {
-    "cns1d": (
-        ("1D_CFD_Rand_Eta0.1_Zeta0.1_periodic_Train.hdf5", 164668, "45655bd77d006ab539c52b7fbcf099b9", 12.4),
-        ("1D_CFD_Rand_Eta0.01_Zeta0.01_periodic_Train.hdf5", 164672, "2fdd00138f1d7abc794fb953021a9f43", 12.4),
-        ("1D_CFD_Rand_Eta1.e-8_Zeta1.e-8_periodic_Train.hdf5", 135485, "ad22fe08b8abc721179dbb34f2cc8b2a", 24.8),
-        ("1D_CFD_Rand_Eta1.e-8_Zeta1.e-8_trans_Train.hdf5", 133155, "79857a11ad9a69d77b8cf249a1c72d06", 24.8),
-        ("1D_CFD_Shock_Eta1.e-8_Zeta1.e-8_trans_Train.hdf5", 133156, "08dffc3d84033c7574a70614703dd753", 19.9),
-    ),
-    "diffusion_reaction1d": (("ReacDiff_Nu0.5_Rho1.0.hdf5", 133177, "69a429239778d529cd419ed5888ea835", 4.2),),
-    "darcy2d": (
-        ("2D_DarcyFlow_beta0.01_Train.hdf5", 133217, "d05c287d4c0b7d3178b0097084238251", 1.3),
-        ("2D_DarcyFlow_beta0.1_Train.hdf5", 133218, "294f9a03a4aa16b0e386469ca8b471be", 1.3),
-        ("2D_DarcyFlow_beta1.0_Train.hdf5", 133219, "81694ed31306ff2e5f6b76349b0b4389", 1.3),
-        ("2D_DarcyFlow_beta10.0_Train.hdf5", 133220, "a7f23cf8011fc211b180828af39b7d1a", 1.3),
-        ("2D_DarcyFlow_beta100.0_Train.hdf5", 133221, "7c09f3b1bb097737d3fd52ffb0c6f1c8", 1.3),
-    ),
-    "shallow_water2d": (("2D_rdb_NA_NA.h5", 133021, "75d838c47aa410694bdc912ea7f22282", 6.7),),
-}
-"""Name, number, MD5 and size of the files of each problem."""
-
-PDEBENCH: dict[str, PublishedFile] = {
-    name: PublishedFile(name, task, number, md5, size)
-    for task, files in _PUBLISHED.items()
-    for name, number, md5, size in files
-}
+with (resources.files("spectrakan.data") / "pdebench.csv").open(encoding="utf-8") as _rows:
+    PDEBENCH: dict[str, PublishedFile] = {
+        row["name"]: PublishedFile(row["name"], row["task"], int(row["number"]), row["md5"], float(row["gigabytes"]))
+        for row in csv.DictReader(_rows)
+    }
+"""The published files by name."""
 
 
 def download(
@@ -85,7 +68,7 @@ def download(
         raise ConfigError(f"'{entry.name}' is not a plain file name; it could leave the folder, so it is refused")
     target, part = folder / entry.name, folder / f"{entry.name}.part"
     if target.is_file():
-        if (found := _md5(target, progress)) != entry.md5:
+        if (found := _md5(target)) != entry.md5:
             raise DataFormatError(
                 f"'{target}' is there but is not the published file: its MD5 is {found}, published is "
                 f"{entry.md5}; move it away and start again"
@@ -117,9 +100,13 @@ def download(
 
 def _fetch_rest(entry: PublishedFile, part: Path, address: str, progress: Progress | None) -> None:
     """Ask for the bytes that are not there yet and append them."""
-    there = part.stat().st_size if part.exists() else 0
+    there, url = part.stat().st_size if part.exists() else 0, f"{address}{entry.number}"
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise ConfigError(f"files are fetched by http or https, got '{url}'")
+    headers = {"User-Agent": "spectrakan"} | ({"Range": f"bytes={there}-"} if there else {})
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - checked above
     try:
-        answer = _ask(f"{address}{entry.number}", there)
+        answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)  # noqa: S310
     except urllib.error.HTTPError as refusal:
         if refusal.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
@@ -141,40 +128,24 @@ def _fetch_rest(entry: PublishedFile, part: Path, address: str, progress: Progre
         raise http.client.IncompleteRead(b"", total - part.stat().st_size)
 
 
-def _ask(url: str, there: int) -> http.client.HTTPResponse:
-    if urlsplit(url).scheme not in {"http", "https"}:
-        raise ConfigError(f"files are fetched by http or https, got '{url}'")
-    request = urllib.request.Request(url, headers={"User-Agent": "spectrakan"})  # noqa: S310 - checked above
-    if there:
-        request.add_header("Range", f"bytes={there}-")
-    answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)  # noqa: S310
-    return answer
-
-
 def _range(answer: http.client.HTTPResponse, there: int) -> tuple[int, int]:
     """First byte of the answer, and size of the whole file (0 when the server does not say)."""
-    length = answer.length or 0
+    length, stated = answer.length or 0, answer.headers.get("Content-Range", "")
     if answer.status != http.client.PARTIAL_CONTENT:
         return 0, length
-    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range", ""))
+    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", stated)
     if found is None or int(found[1]) > there:
         raise DataFormatError(
-            f"the server answered with the range {answer.headers.get('Content-Range')!r} "
-            f"when asked to go on at byte {there}; delete the .part file and start again"
+            f"the server answered with the range {stated!r} when asked to go on at byte {there}; "
+            "delete the .part file and start again"
         )
     begin = int(found[1])
     return begin, begin + length if found[2] == "*" else int(found[2])
 
 
-def _md5(path: Path, progress: Progress | None = None) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
-    if path.exists():
-        with path.open("rb") as file:
-            while block := file.read(BLOCK):
-                digest.update(block)
-                if progress is not None:
-                    progress(file.tell(), path.stat().st_size)
-    return digest.hexdigest()
+def _md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def require_space(folder: Path, needed: int, what: str) -> None:

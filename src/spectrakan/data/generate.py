@@ -89,15 +89,15 @@ def generate_lazily(
         raise ConfigError(f"num_samples must be at least 1 and seed at least 0, got {num_samples} and {seed}")
     config = {key: value.item() if isinstance(value, np.generic) else value for key, value in (params or {}).items()}
     origin = {"seed": seed, "params": dict(config)}
-    ranges = _take_ranges(equation, config)
+    names, varied = _drawn(equation, config, num_samples, seed)
     recipe = Recipe(
         equation=equation,
         parameters=build_settings(equation.parameters, config, where=problem),
         resolution=_resolution(equation, resolution),
         times=_times(equation, frames),
         seed=seed,
-        varied_names=tuple(ranges),
-        varied=_draw_ranges(ranges, num_samples, seed),
+        varied_names=names,
+        varied=varied,
     )
     # A parameter may have changed what the ends of the axes do, for all of them.
     boundary = getattr(recipe.parameters, "boundary", None)
@@ -117,14 +117,14 @@ def generate_lazily(
         fields=equation.fields,
         inputs=stored(1, len(equation.input_fields), inputs=True) if equation.steady else None,
         input_fields=equation.input_fields,
-        params=recipe.varied,
-        param_names=recipe.varied_names,
+        params=varied,
+        param_names=names,
         name=equation.name,
         # The numbers among the parameters that all samples share.
         constants={
             name: float(value)
             for name, value in as_mapping(recipe.parameters).items()
-            if isinstance(value, float) and name not in recipe.varied_names
+            if isinstance(value, float) and name not in names
         },
         origin=origin,
     )
@@ -178,8 +178,10 @@ def _times(equation: Equation, frames: int | None) -> tuple[float, ...]:
     return (*own[:frames], *later)
 
 
-def _take_ranges(equation: Equation, config: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Take the numbers that are given as pairs (low, high) out of the config."""
+def _drawn(
+    equation: Equation, config: dict[str, Any], num_samples: int, seed: int
+) -> tuple[tuple[str, ...], npt.NDArray[np.float64] | None]:
+    """Take numbers given as pairs (low, high) out of the config and draw them: names, values `(samples, names)`."""
     defaults = equation.parameters()
     numbers = {entry.name for entry in fields(defaults) if isinstance(getattr(defaults, entry.name), float)}
     ranges: dict[str, tuple[float, float]] = {}
@@ -190,20 +192,12 @@ def _take_ranges(equation: Equation, config: dict[str, Any]) -> dict[str, tuple[
         if len(bounds) != 2 or not bounds[0] < bounds[1]:
             raise ConfigError(f"{equation.name}.{name} must be a number or a pair (low, high), got {bounds}")
         ranges[name] = (float(bounds[0]), float(bounds[1]))
-    return ranges
-
-
-def _draw_ranges(
-    ranges: Mapping[str, tuple[float, float]], num_samples: int, seed: int
-) -> npt.NDArray[np.float64] | None:
-    """Values `(samples, names)` of the parameters that differ from sample to sample."""
     if not ranges:
-        return None
+        return (), None
     low, high = np.array(list(ranges.values())).T
     # A key of three numbers: the fields of sample i are drawn from (seed, i).
     drawn = [np.random.default_rng((seed, sample, 1)).random(len(ranges)) for sample in range(num_samples)]
-    values: npt.NDArray[np.float64] = low + (high - low) * np.array(drawn)
-    return values
+    return tuple(ranges), low + (high - low) * np.array(drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,20 +235,19 @@ class Recipe:
         return solved
 
     def _draw_sample(self, number: int) -> Tensor:
-        """One sample, from its own stream of random numbers."""
+        """One sample, from its own stream of random numbers.
+
+        It has its own values of parameters, and its number where a family counts its samples.
+        """
+        changes: dict[str, Any] = {}
+        if hasattr(self.parameters, "first_seed"):
+            changes["first_seed"] = self.parameters.first_seed + number
+        if self.varied is not None:
+            changes |= dict(zip(self.varied_names, self.varied[number].tolist(), strict=True))
         # One seed from two numbers, so that streams of different sets do not overlap.
         state = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)
         generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
-        return self.equation.sample(1, self.resolution, self.parameters_of(number), generator)
-
-    def parameters_of(self, sample: int) -> Any:
-        """The parameters of one sample: its own values, and its number where a family counts its samples."""
-        changes: dict[str, Any] = {}
-        if any(entry.name == "first_seed" for entry in fields(self.parameters)):
-            changes["first_seed"] = self.parameters.first_seed + sample
-        if self.varied is not None and sample < len(self.varied):
-            changes |= dict(zip(self.varied_names, self.varied[sample].tolist(), strict=True))
-        return replace(self.parameters, **changes)
+        return self.equation.sample(1, self.resolution, replace(self.parameters, **changes), generator)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,8 @@ class Part:
     """Some channels of a lazy array: a stored array and where its axes go.
 
     `axes[a]` is the stored axis that becomes axis a of `(samples, time, *space, channel)`, or None where the
-    stored array lacks it and it has size one. Stored axes that are not named must have size one.
+    stored array lacks it and is repeated. Stored axes that are not named are the channels where `axes` names none,
+    all of them as one; else they must have size one.
     """
 
     source: Source
@@ -30,26 +32,34 @@ class Part:
 
     def __post_init__(self) -> None:
         named = [axis for axis in self.axes if axis is not None]
-        rest = set(range(len(self.source.shape))) - set(named)
         fits = len(set(named)) == len(named) and all(axis < len(self.source.shape) for axis in named)
-        if not fits or any(self.source.shape[axis] != 1 for axis in rest):
+        if not fits or (self.axes[-1] is not None and any(self.source.shape[axis] != 1 for axis in self.rest)):
             raise ShapeError(f"axes {self.axes} do not fit a stored array of shape {self.source.shape}")
 
     @property
+    def rest(self) -> list[int]:
+        """Stored axes that are not named."""
+        return [axis for axis in range(len(self.source.shape)) if axis not in self.axes]
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes in the order of the lazy array."""
-        return tuple(1 if axis is None else int(self.source.shape[axis]) for axis in self.axes)
+        """Sizes in the order of the lazy array; those of axes that the stored array lacks are one."""
+        *lead, channels = (None if axis is None else int(self.source.shape[axis]) for axis in self.axes)
+        together = math.prod(int(self.source.shape[axis]) for axis in self.rest)
+        return (*(size or 1 for size in lead), channels or together)
 
     def read(self, ranges: Sequence[range]) -> npt.NDArray[Any]:
-        """The numbers at the given indices along each axis of the lazy array."""
-        block = [slice(0, 1, 1)] * len(self.source.shape)
+        """The numbers at the given indices along each axis of the lazy array, not yet repeated."""
+        block = [slice(0, size, 1) for size in self.source.shape]
         for axis, chosen in zip(self.axes, ranges, strict=True):
             if axis is not None:
                 block[axis] = _forward(chosen)
         named = [axis for axis in self.axes if axis is not None]
-        rest = [axis for axis in range(len(block)) if axis not in named]
-        stored = np.asarray(self.source[tuple(block)]).transpose(*named, *rest)
-        placed = stored.reshape([len(chosen) for chosen in ranges])
+        stored = np.asarray(self.source[tuple(block)]).transpose(*named, *self.rest)
+        lead = [1 if axis is None else len(chosen) for axis, chosen in zip(self.axes[:-1], ranges, strict=False)]
+        placed = stored.reshape(*lead, -1)
+        if self.axes[-1] is None:
+            placed = placed[..., _forward(ranges[-1])]
         return placed[tuple(slice(None, None, -1 if chosen.step < 0 else 1) for chosen in ranges)]
 
 
@@ -69,13 +79,13 @@ class LazyArray:
     ranges: tuple[range, ...]
 
     @classmethod
-    def stack(cls, parts: Sequence[Part]) -> LazyArray:
-        """The whole of some parts, which must agree in all axes but the channels."""
+    def stack(cls, parts: Sequence[Part], lead: Sequence[int] = ()) -> LazyArray:
+        """The whole of some parts, which must agree in all axes but the channels, or in size with those of `lead`."""
         shapes = {part.shape[:-1] for part in parts}
-        if len(shapes) != 1:
+        if len(shapes) != 1 and not lead:
             raise ShapeError(f"arrays of one set must agree in samples, time and space, got {sorted(shapes)}")
         channels = sum(part.shape[-1] for part in parts)
-        return cls(tuple(parts), tuple(range(size) for size in (*shapes.pop(), channels)))
+        return cls(tuple(parts), tuple(range(size) for size in (*(lead or shapes.pop()), channels)))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -167,19 +167,31 @@ def prepare(
 def obtain(
     problem: Problem, config: DataSettings, progress: Progress | None = None, dtype: npt.DTypeLike = np.float32
 ) -> Trajectories:
-    """The samples that the settings name: read from their file, or generated."""
-    if config.path is None and problem.equation is not None:
-        return _generated(problem, config, config.num_samples or GENERATED_SAMPLES, config.seed, dtype, progress)
-    return held(find(problem, config), 1e9 * config.memory_gigabytes)
+    """The samples that the settings name: read from their file, or solved for, a few at a time.
+
+    Of solved samples only the frames, fields and cells asked for are kept.
+    """
+    if config.path is not None or problem.equation is None:
+        return held(find(problem, config), 1e9 * config.memory_gigabytes)
+    lazy = generate_lazily(
+        problem.name,
+        config.num_samples or GENERATED_SAMPLES,
+        config.solved_at or config.resolution,
+        config.seed,
+        frames=None if config.frames is None else (config.frames - 1) * config.stride_time + 1,
+        params=config.params,
+        progress=progress,
+    )
+    kept = replace(config, num_samples=None, resolution=config.resolution if config.solved_at else None)
+    return in_memory(lazy, lambda part: trimmed(part, kept), dtype)
 
 
 def obtain_test(problem: Problem, config: DataSettings, dtype: npt.DTypeLike = np.float32) -> Trajectories | None:
     """Test samples that lie apart from the others, if the settings name any."""
     if config.test_path is not None:
-        apart = replace(config, path=config.test_path, num_samples=None)
-        return held(find(problem, apart), 1e9 * config.memory_gigabytes)
+        return obtain(problem, replace(config, path=config.test_path, num_samples=None), dtype=dtype)
     if config.test_samples and config.path is None and problem.equation is not None:
-        return _generated(problem, config, config.test_samples, config.test_seed, dtype)
+        return obtain(problem, replace(config, num_samples=config.test_samples, seed=config.test_seed), dtype=dtype)
     return None
 
 
@@ -236,22 +248,6 @@ def require_same_kind(data: Trajectories, test: Trajectories) -> None:
 
     if kind(data) != kind(test):
         raise ConfigError(f"test data differ in kind from the others: {test.summary} beside {data.summary}")
-
-
-def _generated(
-    problem: Problem,
-    config: DataSettings,
-    count: int,
-    seed: int,
-    dtype: npt.DTypeLike,
-    progress: Progress | None = None,
-) -> Trajectories:
-    """Solved samples, a few at a time, of which only the frames, fields and cells asked for are kept."""
-    frames = None if config.frames is None else (config.frames - 1) * config.stride_time + 1
-    cells = config.solved_at or config.resolution
-    lazy = generate_lazily(problem.name, count, cells, seed, frames=frames, params=config.params, progress=progress)
-    kept = replace(config, num_samples=None, resolution=config.resolution if config.solved_at else None)
-    return in_memory(lazy, lambda part: trimmed(part, kept), dtype)
 
 
 def _horizon(problem: Problem, config: DataSettings, data: Trajectories, split: Split, history: int) -> int:

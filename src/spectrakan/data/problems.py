@@ -138,7 +138,7 @@ PROBLEMS: dict[str, Problem] = {
 _registered: dict[str, Problem] = {}
 
 
-def register_problem(problem: Problem | Equation | Trajectories, *, replace_existing: bool = False) -> Problem:
+def register_problem(problem: Problem | Equation | Trajectories) -> Problem:
     """Make a problem known by its name to `sk.train`, `sk.generate` and the commands of this process.
 
     An `Equation` or `Trajectories` is made a problem with default facts first. Installed packages register theirs
@@ -148,8 +148,7 @@ def register_problem(problem: Problem | Equation | Trajectories, *, replace_exis
         problem = Problem.from_equation(problem)
     elif isinstance(problem, Trajectories):
         problem = Problem.from_trajectories(problem)
-    taken = problem.name in PROBLEMS or (problem.name in _registered and not replace_existing)
-    if not problem.name or taken:
+    if not problem.name or problem.name in PROBLEMS or problem.name in _registered:
         raise ConfigError(f"a problem called '{problem.name}' exists already; choose another name")
     _registered[problem.name] = problem
     return problem

@@ -6,7 +6,7 @@ import numpy as np
 
 from spectrakan.data.generate import generate_lazily
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Array, Grid, Progress, Trajectories
+from spectrakan.fields import Array, Grid, Trajectories
 from spectrakan.numerics.resample import overlap_matrix
 
 SAMENESS = 1e-3
@@ -14,11 +14,7 @@ SAMENESS = 1e-3
 
 
 def regenerate(
-    trajectories: Trajectories,
-    *,
-    resolution: int | None = None,
-    frames: int | None = None,
-    progress: Progress | None = None,
+    trajectories: Trajectories, *, resolution: int | None = None, frames: int | None = None
 ) -> Trajectories:
     """The same samples solved on `resolution` cells along the longest axis, or for `frames` frames.
 
@@ -31,12 +27,10 @@ def regenerate(
     (2, 1, 16, 16, 1)
     """
     _require_same(trajectories)
-    return _solved_anew(trajectories, resolution, frames, progress)
+    return _solved_anew(trajectories, resolution, frames)
 
 
-def _solved_anew(
-    trajectories: Trajectories, resolution: int | None, frames: int | None, progress: Progress | None
-) -> Trajectories:
+def _solved_anew(trajectories: Trajectories, resolution: int | None, frames: int | None) -> Trajectories:
     seed, params = trajectories.origin.get("seed"), trajectories.origin.get("params", {})
     if not isinstance(seed, int) or not isinstance(params, dict):
         raise ConfigError(
@@ -51,7 +45,6 @@ def _solved_anew(
         seed,
         frames=None if trajectories.steady else frames or len(trajectories.times),
         params=params,
-        progress=progress,
     )
 
 
@@ -63,7 +56,7 @@ def _shape_at(trajectories: Trajectories, resolution: int | None) -> tuple[int, 
 
 def _require_same(trajectories: Trajectories) -> None:
     """Solve the first sample as it is stored and compare, so that nothing foreign passes for the same samples."""
-    own = _solved_anew(trajectories, None, None, None)
+    own = _solved_anew(trajectories, None, None)
     stored, made = (np.asarray(data.values[0], dtype=np.float64) for data in (trajectories, own))
     alike = made.shape == stored.shape and np.allclose(own.times, trajectories.times)
     scale = float(np.ptp(stored)) or 1.0

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from spectrakan.data.decoding import missing_package
 from spectrakan.data.formats import native, the_well
 from spectrakan.errors import ConfigError, ShapeError, nearest
 from spectrakan.fields import Array, Trajectories, blocks
+from spectrakan.storage import drafted
 
 CHUNK_BYTES = 2**20
 """A chunk holds whole frames of one sample, at most about this much."""
@@ -45,7 +43,8 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
         raise ShapeError(f"cannot store an empty set of shape {tuple(trajectories.values.shape)}")
     if layout not in LAYOUTS or (layout != "native" and path.suffix == ".nc"):
         raise ConfigError(f"cannot write '{path}' in the layout '{layout}'{nearest(layout, LAYOUTS)} (HDF5 alone)")
-    with draft(path) as beside:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with drafted(path) as beside:
         (the_well.write if layout == "the_well" else WRITERS[path.suffix])(beside, trajectories, dtype)
     return path
 
@@ -105,20 +104,3 @@ def chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]
         longest = space.index(max(space))
         space[longest] = -(-space[longest] // 2)
     return (1, next(fitting), *space)
-
-
-@contextmanager
-def draft(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write to; it becomes `path` when the block succeeds and is removed otherwise.
-
-    Readers see the old file or the new one.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{os.getpid()}.draft.{path.name}")
-    try:
-        yield beside
-        with beside.open("rb+") as file:
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -140,7 +140,10 @@ RATES: dict[str, tuple[float, float]] = {
     "deepokan": (1e-2, 3e-3),
     "cvit": (3e-3, 1e-3),
 }
-"""Learning rates on one axis and on several, chosen on validation samples of cns1d and darcy2d (docs/protocol.md)."""
+"""Learning rates on one axis and on several of problems that are not among `OWN_RATES`."""
+OWN_RATES: dict[str, dict[str, float]] = {}
+"""Learning rates by problem and model, or variant such as `spectrakan/paper`, bracketed by trials on validation
+samples (`python -m experiments rates`)."""
 
 
 def preset(
@@ -160,7 +163,9 @@ def preset(
         raise ConfigError(f"unknown budget '{budget}'{nearest(budget, BUDGETS)}")
     plan = _plan(problem, model, budget, windows)
     own = size_of(model, problem.space_dims, variant)
-    rate = RATES.get(model, (DEFAULT_RATE, DEFAULT_RATE))[problem.space_dims > 1]
+    usual = RATES.get(model, (DEFAULT_RATE, DEFAULT_RATE))[problem.space_dims > 1]
+    own = OWN_RATES.get(problem.name, {})
+    rate = own.get(f"{model}/{variant}", own.get(model, usual))
     return build_settings(
         RunSettings,
         {

@@ -18,7 +18,6 @@ from spectrakan.data.axes import (
     increasing,
     stored_times,
     stride_grid,
-    unit_times,
 )
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import Grid
@@ -89,11 +88,6 @@ def test_one_time_too_many_is_dropped_and_other_lengths_are_refused():
             stored_times(place, "t", wrong, 101)
     with pytest.raises(DataFormatError, match=r"increasing times, found 2\.0 before 1\.0 at index 1"):
         stored_times(place, "t", np.array([0.0, 2.0, 1.0]), 3)
-
-
-def test_unknown_times_spread_over_the_unit_interval():
-    assert unit_times(5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert unit_times(1).tolist() == [0.0]
 
 
 def gaussian_latitudes(size: int) -> np.ndarray:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from climate_days import days_in
 
-from spectrakan.data.climate import SHIPPED, load_climate, read_climate
+from spectrakan.data.climate import SHIPPED, load_climate
 from spectrakan.errors import DataFormatError
 
 
@@ -27,7 +28,7 @@ def test_the_shipped_set_is_small_and_says_how_it_was_made(shipped_file: dict[st
 
 
 def test_the_shipped_fields_are_two_whole_years_in_physical_units():
-    days = read_climate()
+    days = days_in()
     np.testing.assert_array_equal(np.diff(days.day), 1)
     assert len(days.day) == 730
     # Steps of 0.05 around a multiple of 0.05 leave nothing between them.
@@ -42,7 +43,7 @@ def test_the_shipped_fields_are_two_whole_years_in_physical_units():
 
 
 def test_the_seasons_of_the_shipped_set_are_those_of_the_calendar():
-    days = read_climate()
+    days = days_in()
     month = days.dates.astype("datetime64[M]").astype(int) % 12
     north, south = days.latitude > 45, days.latitude < -45
     january, july = days.temperature[month == 0], days.temperature[month == 6]
@@ -51,7 +52,7 @@ def test_the_seasons_of_the_shipped_set_are_those_of_the_calendar():
 
 
 def test_pressure_falls_with_the_height_of_the_ground(shipped_file: dict[str, np.ndarray]):
-    days = read_climate()
+    days = days_in()
     height = shipped_file["orography"]
     # p = p0 exp(-g z / (R T)) with the temperature of the ground alone, so sea level is met within 6 %.
     sea_level = days.pressure.mean(axis=0) * np.exp(9.81 * height / (287.0 * days.temperature.mean(axis=0)))
@@ -61,7 +62,7 @@ def test_pressure_falls_with_the_height_of_the_ground(shipped_file: dict[str, np
 
 
 def test_the_shipped_set_has_the_climate_of_the_longer_one(reference_data: Path):
-    shipped, long = read_climate(), read_climate(reference_data / "climate" / "gcm_daily.npz")
+    shipped, long = days_in(), days_in(reference_data / "climate" / "gcm_daily.npz")
     years = slice(0, 4 * 365)
     np.testing.assert_allclose(shipped.latitude, long.latitude)
     for name, unit in (("temperature", 1.5), ("pressure", 4.0)):
@@ -84,7 +85,7 @@ def test_the_longer_set_is_read_as_it_is_stored(reference_data: Path):
 
 def test_the_reanalysis_region_is_read_as_it_is_stored(reference_data: Path):
     path = reference_data / "climate" / "ncep1_daily_tas_ps_iberia_1991_1992.npz"
-    days = read_climate(path)
+    days = days_in(path)
     with np.load(path) as file:
         np.testing.assert_array_equal(days.temperature, file["tas"])
         np.testing.assert_allclose(days.pressure, file["ps"].astype(np.float64) / 100, rtol=1e-7)

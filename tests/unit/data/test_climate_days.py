@@ -1,33 +1,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from climate_days import days_in
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from spectrakan.data.climate import read_climate
-from spectrakan.data.formats.climate import ClimateDays
+from spectrakan.data.climate import load_climate
 from spectrakan.errors import DataFormatError
 from tools.make_climate import pack
 
 AXES = {"lat": np.array([-30.0, 0.0, 30.0]), "lon": np.array([0.0, 90.0, 180.0, 270.0])}
 
 
-def days_of(tmp_path: Path, **changes: Any) -> ClimateDays:
+def days_of(tmp_path: Path, **changes: Any) -> SimpleNamespace:
     """Five days in an npz file, with some of its arrays changed."""
     rng = np.random.default_rng(0)
     fields = {"tas": rng.uniform(250, 300, (5, 3, 4)), "ps": rng.uniform(950, 1030, (5, 3, 4))}
     np.savez(tmp_path / "days.npz", **({**fields, **AXES, "time": np.array([0, 1, 2, 5, 6])} | changes))
-    return read_climate(tmp_path / "days.npz")
+    return days_in(tmp_path / "days.npz")
 
 
 def test_days_become_samples_of_a_steady_task(tmp_path: Path):
     days = days_of(tmp_path)
-    made = days.trajectories()
+    made = load_climate(tmp_path / "days.npz")
     assert made.steady
     assert made.name == "climate2d"
     assert made.inputs is not None
@@ -148,8 +149,8 @@ def test_packed_arrays_of_a_file_are_complete_or_refused(tmp_path: Path, change:
     pressure = np.full((2, 2, 2), 1e5)
     stored = axes | pack("tas", np.linspace(270.0, 290.0, 8).reshape(2, 2, 2), 0.5) | {"ps": pressure}
     np.savez(tmp_path / "whole.npz", **stored)
-    assert read_climate(tmp_path / "whole.npz").temperature[1, 1, 1] == 290.0
+    assert days_in(tmp_path / "whole.npz").temperature[1, 1, 1] == 290.0
     broken = {key: array for key, array in (stored | change).items() if array is not None}
     np.savez(tmp_path / "broken.npz", **broken)
     with pytest.raises(DataFormatError, match=message):
-        read_climate(tmp_path / "broken.npz")
+        days_in(tmp_path / "broken.npz")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from climate_days import days_in
 
-from spectrakan.data.climate import read_climate
 from spectrakan.errors import DataFormatError
 
 xarray = pytest.importorskip("xarray", reason="netCDF files are read with the extra 'climate'")
@@ -59,7 +59,7 @@ def test_years_of_two_variables_become_one_series(tmp_path: Path):
         write_ncep(tmp_path, "air", year, DAYS)
         write_ncep(tmp_path, "pres", year, DAYS)
     for path in (tmp_path, f"{tmp_path}/*.199?.nc"):
-        days = read_climate(path)
+        days = days_in(path)
         assert [str(date) for date in days.dates] == [
             f"{year}-01-0{day}" for year in (1990, 1991) for day in (1, 2, 3)
         ]
@@ -74,7 +74,7 @@ def test_six_hourly_fields_become_daily_means(tmp_path: Path):
     six_hourly = 6.0 * np.arange(12)
     write_ncep(tmp_path, "air", 1990, six_hourly)
     write_ncep(tmp_path, "pres", 1990, six_hourly)
-    days = read_climate(tmp_path)
+    days = days_in(tmp_path)
     first = (np.datetime64("1990-01-01") - np.datetime64("1800-01-01")) / np.timedelta64(1, "h")
     expected = temperature_of(first + six_hourly).reshape(3, 4, 73, 144).mean(axis=1)
     np.testing.assert_allclose(days.temperature, expected[:, ::-1], rtol=1e-6)
@@ -83,7 +83,7 @@ def test_six_hourly_fields_become_daily_means(tmp_path: Path):
 def test_packed_integers_are_decoded_and_days_of_one_field_alone_are_left_out(tmp_path: Path):
     write_ncep(tmp_path, "air", 1990, DAYS)
     write_ncep(tmp_path, "pres", 1990, DAYS + 24.0, packed=True)
-    days = read_climate(tmp_path)
+    days = days_in(tmp_path)
     assert [str(date) for date in days.dates] == ["1990-01-02", "1990-01-03"]
     hours = (days.dates - np.datetime64("1800-01-01")) / np.timedelta64(1, "h")
     assert np.abs(days.pressure - pressure_of(hours)[:, ::-1] / 100).max() <= 0.0501
@@ -93,16 +93,16 @@ def test_a_pair_without_a_common_day_or_grid_is_refused(tmp_path: Path):
     air = write_ncep(tmp_path, "air", 1990, DAYS)
     other_year = write_ncep(tmp_path, "pres", 1991, DAYS)
     with pytest.raises(DataFormatError, match=r"1990-01-01 to 1990-01-03 and pressure 1991-01-01"):
-        read_climate([air, other_year])
+        days_in([air, other_year])
     shifted = write_ncep(tmp_path, "pres", 1990, DAYS, shift=0.01)
     with pytest.raises(DataFormatError, match="different latitudes"):
-        read_climate([air, shifted])
+        days_in([air, shifted])
 
 
 def test_one_half_of_a_pair_is_not_enough(tmp_path: Path):
     write_ncep(tmp_path, "air", 1990, DAYS)
     with pytest.raises(DataFormatError, match=r"air and pres.*it holds air"):
-        read_climate(tmp_path)
+        days_in(tmp_path)
 
 
 def test_a_file_with_levels_says_which(tmp_path: Path):
@@ -114,16 +114,16 @@ def test_a_file_with_levels_says_which(tmp_path: Path):
     deep.to_netcdf(tmp_path / "deep.nc", engine="h5netcdf")
     thin.to_netcdf(tmp_path / "thin.nc", engine="h5netcdf")
     with pytest.raises(DataFormatError, match=r"\{'level': 2\}; select one level"):
-        read_climate([tmp_path / "deep.nc", pressure])
-    single = read_climate([tmp_path / "thin.nc", pressure])
-    np.testing.assert_array_equal(single.temperature, read_climate([path, pressure]).temperature)
+        days_in([tmp_path / "deep.nc", pressure])
+    single = days_in([tmp_path / "thin.nc", pressure])
+    np.testing.assert_array_equal(single.temperature, days_in([path, pressure]).temperature)
 
 
 def test_a_zarr_store_is_read_like_a_netcdf_file(tmp_path: Path):
     air, pres = (write_ncep(tmp_path, name, 1990, DAYS) for name in ("air", "pres"))
     with xarray.open_dataset(air) as one, xarray.open_dataset(pres) as two:
         xarray.merge([one, two]).to_zarr(tmp_path / "both.zarr", zarr_format=2, consolidated=True)
-    np.testing.assert_array_equal(read_climate(tmp_path / "both.zarr").pressure, read_climate([air, pres]).pressure)
+    np.testing.assert_array_equal(days_in(tmp_path / "both.zarr").pressure, days_in([air, pres]).pressure)
 
 
 def test_foreign_and_truncated_files_give_one_kind_of_error(tmp_path: Path):
@@ -134,7 +134,7 @@ def test_foreign_and_truncated_files_give_one_kind_of_error(tmp_path: Path):
     for bad in (b"", b"no netCDF at all", content[:100], content[: len(content) // 2]):
         damaged.write_bytes(bad)
         with pytest.raises(DataFormatError, match=r"damaged\.nc"):
-            read_climate([damaged, pressure])
+            days_in([damaged, pressure])
 
 
 # From Python 3.12 on, files that xarray leaves open when a damaged header ends its reading are reported.
@@ -161,7 +161,7 @@ def test_flipped_bits_give_one_kind_of_error_or_a_valid_set(tmp_path: Path, engi
         damaged = tmp_path / f"damaged{trial}.nc"
         damaged.write_bytes(content)
         try:
-            days = read_climate(damaged)
+            days = days_in(damaged)
         except DataFormatError:
             refused += 1
         else:
@@ -173,14 +173,14 @@ def test_without_xarray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
     path = write_ncep(tmp_path, "air", 1990, DAYS[:1])
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(DataFormatError, match=r"spectrakan\[climate\]"):
-        read_climate([path])
+        days_in([path])
 
 
 def test_era_interim_files_and_their_npz_copy_agree(reference_data: Path):
     folder = reference_data / "climate"
-    archive = read_climate(folder / "eraint_daily_t850_mslp_z500_weurope_2000_2010.npz")
+    archive = days_in(folder / "eraint_daily_t850_mslp_z500_weurope_2000_2010.npz")
     for path in (folder, f"{folder}/*_ei.nc"):
-        days = read_climate(path)
+        days = days_in(path)
         np.testing.assert_array_equal(days.day, archive.day)
         np.testing.assert_array_equal(days.latitude, np.arange(30.0, 56.0, 2.5))
         np.testing.assert_allclose(days.temperature, archive.temperature, atol=2e-4)

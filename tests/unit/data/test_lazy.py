@@ -146,8 +146,21 @@ def test_it_cannot_be_had_without_reading():
 def test_axes_that_do_not_fit_are_refused():
     source = np.zeros((2, 3, 4))
     with pytest.raises(ShapeError, match=r"\(2, 3, 4\)"):
-        Part(source, (0, None, 1, None))  # the axis of size 4 is forgotten
+        Part(source, (0, None, None, 1))  # the axis of size 4 is forgotten
     with pytest.raises(ShapeError):
         Part(source, (0, 0, 1, 2))
     with pytest.raises(ShapeError, match="agree"):
         LazyArray.stack([Part(source, (0, 1, 2, None)), Part(source, (1, 0, 2, None))])
+
+
+def test_what_a_stored_array_lacks_is_repeated_and_axes_without_a_name_are_channels():
+    stored = np.random.default_rng(0).standard_normal((2, 3, 2, 2))
+    lazy = LazyArray.stack(
+        [Part(stored, (0, None, 1, None)), Part(stored[0, :, 0, 0], (None, None, 0, None))], (2, 5, 3)
+    )
+    expected = np.empty((2, 5, 3, 5))
+    expected[..., :4] = stored.reshape(2, 1, 3, 4)
+    expected[..., 4] = stored[0, :, 0, 0]
+    np.testing.assert_array_equal(np.asarray(lazy), expected)
+    np.testing.assert_array_equal(lazy[1, 4:0:-2, ::-1, ::-2], expected[1, 4:0:-2, ::-1, ::-2])
+    np.testing.assert_array_equal(lazy[0, 2, 1, 1:4], expected[0, 2, 1, 1:4])

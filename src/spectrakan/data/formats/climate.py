@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from spectrakan.data.axes import globe_grid
 from spectrakan.data.container import NUMBERS, Container, read_whole
 from spectrakan.data.decoding import decoding
 from spectrakan.errors import DataFormatError
-from spectrakan.fields import FieldSpec, Grid, Trajectories
+from spectrakan.fields import FieldSpec, Trajectories
 
 LOCA_PAIR = ("U_train", "S_train")
 LOCA_LATITUDE, LOCA_LONGITUDE = np.linspace(90.0, -87.5, 72), np.linspace(0.0, 355.0, 72)
@@ -61,43 +60,6 @@ _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _CALENDARS = {"", "standard", "gregorian", "proleptic_gregorian"}
 
 
-@dataclass(frozen=True, eq=False)
-class ClimateDays:
-    """Pairs of fields of the same day, in order of time.
-
-    `temperature` `(days, lat, lon)` in K and `pressure` in hPa, float32; `latitude` south to north and
-    `longitude` increasing, in degrees; `day` whole days since 2000-01-01, increasing.
-    """
-
-    temperature: npt.NDArray[np.float32]
-    pressure: npt.NDArray[np.float32]
-    latitude: npt.NDArray[np.float64]
-    longitude: npt.NDArray[np.float64]
-    day: npt.NDArray[np.int64]
-
-    @property
-    def grid(self) -> Grid:
-        """The points with their shares of the area."""
-        return globe_grid(self.latitude, self.longitude)
-
-    @property
-    def dates(self) -> npt.NDArray[Any]:
-        """The days as `datetime64[D]`; simulated ones are dates of the model's calendar."""
-        return np.asarray(EPOCH + self.day.astype("timedelta64[D]"))
-
-    def trajectories(self) -> Trajectories:
-        """Temperature as input and pressure as output of a steady problem; a day is a sample, in time order."""
-        return Trajectories(
-            values=self.pressure[:, None, :, :, None],
-            grid=self.grid,
-            times=np.zeros(1),
-            fields=(FieldSpec("pressure", unit="hPa", positive=True),),
-            inputs=self.temperature[:, None, :, :, None],
-            input_fields=(FieldSpec("temperature", unit="K", positive=True),),
-            name="climate2d",
-        )
-
-
 Part = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
 """One field of a file, `(time, lat, lon)` in standard unit and orientation, with its days and its points."""
 
@@ -109,11 +71,14 @@ def read(container: Container) -> Trajectories | None:
         return None
     located = {"lat", "lon"} <= container.arrays.keys()
     known = 72 in container.arrays[pair[0]].shape if pair is LOCA_PAIR else located
-    return read_days([container]).trajectories() if known else None
+    return read_days([container])[0] if known else None
 
 
-def read_days(containers: Sequence[Container]) -> ClimateDays:
-    """The days that have both fields, from any number of files that hold one or both of a known pair.
+def read_days(containers: Sequence[Container]) -> tuple[Trajectories, npt.NDArray[Any]]:
+    """The days that have both fields, from files that hold one or both of a known pair, and their dates.
+
+    Temperature (K) is the input and pressure (hPa) the output of a steady problem, float32, latitude from south to
+    north; a day is a sample, in order of time. Dates are `datetime64[D]`; simulated ones are of the model's calendar.
 
     NCEP/NCAR: `air.sig995.1990.nc` with `air` (K) and `pres.sfc.1990.nc` with `pres` (Pa), a year each. Several
     times on one day are averaged; days that have one field only are left out.
@@ -137,7 +102,16 @@ def read_days(containers: Sequence[Container]) -> ClimateDays:
     if not len(days):
         spans = [f"{EPOCH + day[0]} to {EPOCH + day[-1]}" for day in (warm, pressed)]
         raise DataFormatError(f"{source}: temperature covers {spans[0]} and pressure {spans[1]}; no day in common")
-    return ClimateDays(temperature[left], pressure[right], *points, day=days)
+    made = Trajectories(
+        values=pressure[right][:, None, :, :, None],
+        grid=globe_grid(*points),
+        times=np.zeros(1),
+        fields=(FieldSpec("pressure", unit="hPa", positive=True),),
+        inputs=temperature[left][:, None, :, :, None],
+        input_fields=(FieldSpec("temperature", unit="K", positive=True),),
+        name="climate2d",
+    )
+    return made, EPOCH + days.astype("timedelta64[D]")
 
 
 def _read_field(container: Container, stored: str, name: str) -> Part:

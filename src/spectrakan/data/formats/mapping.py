@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from spectrakan.config import build_settings, read_yaml, settings
-from spectrakan.data.axes import grid_around, increasing, stored_times, unit_times
+from spectrakan.data.axes import grid_around, increasing, stored_times
 from spectrakan.data.container import Container, GroupedSource
 from spectrakan.data.decoding import mismatch, require_regular
 from spectrakan.data.lazy import LazyArray, Part
@@ -27,27 +28,7 @@ SpaceAxis = Literal["x", "y", "z"]
 SPACE: tuple[SpaceAxis, ...] = get_args(SpaceAxis)
 Axis = Literal["sample", "time", "x", "y", "z", "channel", "drop"]
 
-MAPPING_HELP = """\
-A mapping is a YAML file (or a dictionary in Python) that says what the arrays of a file mean:
-
-values:                      # one entry for each array; they are stacked as channels
-  - array: flow/h            # a `*` takes all matches as samples: run*/h
-    axes: [time, y, x]       # of sample, time, x, y, z, channel, drop
-    fields: [height]         # one name, or one for each entry of the channel axis
-    units: [m]
-    positive: [height]       # fields that are never zero or below
-  - {array: flow/uv, axes: [time, channel, y, x], fields: [u, v], units: [m/s, m/s]}
-inputs: []                   # input fields of a steady problem, in the same form
-coordinates: {x: lon, y: lat}
-times: hours
-params: {}                   # name: array with one number for each sample
-constants: {}                # name: number that all samples share
-boundary: [periodic, wall]   # of periodic, wall, outflow, dirichlet
-latitude: y                  # the axis whose cells are weighted by the sine of latitude
-name: ""                     # name of the problem
-
-Only `values` is required. An absent axis has size one: a set without `sample` is one sample.
-"""
+MAPPING_HELP = (resources.files("spectrakan.data") / "formats" / "mapping_help.txt").read_text(encoding="utf-8")
 """Explanation of a mapping, for the command line."""
 
 REMEDY = "describe the arrays by a mapping; `spectrakan check --explain-mapping` shows how"
@@ -142,7 +123,7 @@ def read(container: Container, mapping: DataMapping) -> Trajectories:
     inputs = _stack(container, mapping.inputs, mapping.space) if mapping.inputs else None
     samples, frames, *space, _ = values.shape
     grid, flips = _grid(container, mapping, space)
-    clock = container.vector(mapping.times) if mapping.times else unit_times(frames)
+    clock = container.vector(mapping.times) if mapping.times else np.linspace(0.0, 1.0, frames)
     turned = (slice(None), slice(None), *(slice(None, None, -1 if flip else 1) for flip in flips))
     return Trajectories(
         values=values.narrow(*turned),

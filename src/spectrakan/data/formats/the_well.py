@@ -15,7 +15,6 @@ problem. Scalars that vary in time have no counterpart and are left out. A spher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.axes import grid_around, stored_times
-from spectrakan.data.container import Block, Container, read_whole
+from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Array, Boundary, FieldSpec, Trajectories
+from spectrakan.fields import Array, Boundary, FieldSpec, Trajectories, blocks
 
 GROUPS = ("t0_fields", "t1_fields", "t2_fields")
 BOUNDARIES: dict[str, Boundary] = {"periodic": "periodic", "wall": "wall", "open": "outflow"}
@@ -56,11 +55,11 @@ def read(container: Container) -> Trajectories | None:
     values = [entry for entry in found if not steady or entry[2]]
     constants, params = _scalars(container, samples)
     return Trajectories(
-        values=_stacked(values),
+        values=LazyArray.stack([part for part, _, _ in values], sizes),
         grid=grid_around(centres, _boundary(container, axes)),
         times=stored_times(container.path, "dimensions/time", clock, len(clock)),
         fields=tuple(FieldSpec(name) for _, names, _ in values for name in names),
-        inputs=_stacked(inputs) if inputs else None,
+        inputs=LazyArray.stack([part for part, _, _ in inputs], sizes) if inputs else None,
         input_fields=tuple(FieldSpec(name) for _, names, _ in inputs for name in names),
         params=np.stack(list(params.values()), axis=1) if params else None,
         param_names=tuple(params),
@@ -75,67 +74,37 @@ def write(path: Path, data: Trajectories, dtype: Any = np.float32) -> None:
     if not data.grid.is_uniform():
         raise ConfigError("The Well's files have equal cells; this set has others, write it as .h5 instead")
     with h5py.File(path, "w") as file:
-        numbers = {**data.constants}
         file.attrs.update(dataset_name=data.name, grid_type="cartesian", n_spatial_dims=dims)
-        file.attrs.update(n_trajectories=data.num_samples, simulation_parameters=list(numbers), **numbers)
+        file.attrs.update(n_trajectories=data.num_samples, simulation_parameters=list(data.constants))
+        file.attrs.update(data.constants)
         place = file.create_group("dimensions")
         place.attrs["spatial_dims"] = list(AXES[:dims])
-        _dataset(place, "time", np.asarray(data.times), sample=False)
+        _dataset(place, "time", data.times, sample_varying=False)
         for axis, centres in zip(AXES, data.grid.coordinates, strict=False):
-            _dataset(place, axis, centres.numpy(), sample=False, time=False)
+            _dataset(place, axis, centres, sample_varying=False, time_varying=False)
         edges = file.create_group("boundary_conditions")
         for axis, kind, size in zip(AXES, data.grid.boundary, data.grid.shape, strict=False):
             edge = edges.create_group(f"{axis}_{kind}")
             edge.attrs.update(associated_dims=[axis], associated_fields=[], bc_type=TYPES[kind])
             edge.attrs.update(sample_varying=False, time_varying=False)
-            mask = np.zeros(size, dtype=bool)
-            mask[[0, -1]] = True
-            edge["mask"], edge["values"] = mask, np.zeros(2, dtype=np.float32)
+            edge["mask"], edge["values"] = np.isin(np.arange(size), (0, size - 1)), np.zeros(2, dtype=np.float32)
         scalars = file.create_group("scalars")
-        columns = [] if data.params is None else list(zip(data.param_names, data.params.T, strict=True))
-        scalars.attrs["field_names"] = [*numbers, *(name for name, _ in columns)]
-        for name, number in numbers.items():
-            _dataset(scalars, name, np.array([number]), sample=False, time=False)
-        for name, column in columns:
-            _dataset(scalars, name, column, sample=True, time=False)
-        groups = {name: file.create_group(name) for name in GROUPS}
-        listed: dict[str, list[str]] = {name: [] for name in GROUPS}
-        _write_fields(groups, listed, data.values, data.fields, dtype)
+        scalars.attrs["field_names"] = [*data.constants, *data.param_names]
+        for name, number in data.constants.items():
+            _dataset(scalars, name, [number], sample_varying=False, time_varying=False)
+        for column, name in enumerate(data.param_names):
+            _dataset(scalars, name, np.asarray(data.params)[:, column], sample_varying=True, time_varying=False)
+        groups = [file.create_group(name, track_order=True) for name in GROUPS]
+        _write_fields(groups, data.values, data.fields, dtype)
         if data.inputs is not None:
-            _write_fields(groups, listed, data.inputs, data.input_fields, dtype, time=False)
-        for name, group in groups.items():
-            group.attrs["field_names"] = listed[name]
-
-
-@dataclass(frozen=True, eq=False)
-class RepeatedSource:
-    """A stored field as `(sample, time, *space, component)`: repeated along axes that it lacks, components flat."""
-
-    source: Any
-    shape: tuple[int, ...]
-    stored: tuple[bool, ...]
-    """Which of sample, time and space the stored array has."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored numbers."""
-        kind: np.dtype[Any] = self.source.dtype
-        return kind
-
-    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """A block, of which only what is stored is read."""
-        lead = tuple(cut for cut, kept in zip(block, self.stored, strict=False) if kept)
-        components = self.source.shape[len(lead) :]
-        numbers = self.source[(*lead, *(slice(0, size, 1) for size in components))]
-        sizes = [len(range(*cut.indices(size))) for cut, size in zip(block, self.shape, strict=True)]
-        there = [size if kept else 1 for size, kept in zip(sizes, self.stored, strict=False)]
-        whole = np.broadcast_to(numbers.reshape(*there, self.shape[-1]), (*sizes[:-1], self.shape[-1]))
-        return np.ascontiguousarray(whole[..., block[-1]])
+            _write_fields(groups, data.inputs, data.input_fields, dtype, time=False)
+        for group in groups:
+            group.attrs["field_names"] = list(group)
 
 
 def _fields(
     container: Container, axes: tuple[str, ...], sizes: tuple[int, ...]
-) -> Iterator[tuple[RepeatedSource, tuple[str, ...], bool]]:
+) -> Iterator[tuple[Part, tuple[str, ...], bool]]:
     """Every field with the names of its components, and whether it varies in time."""
     for rank, group in enumerate(GROUPS):
         for key in [name for name in container.arrays if name.startswith(f"{group}/")]:
@@ -150,11 +119,8 @@ def _fields(
                 raise mismatch(container.path, key, f"{lead} and {components} components", f"shape {source.shape}")
             name = key.removeprefix(f"{group}/")
             names = tuple("_".join([name, "".join(part)]) if part else name for part in product(axes, repeat=rank))
-            yield RepeatedSource(source, (*sizes, components), stored), names, varies
-
-
-def _stacked(found: list[tuple[RepeatedSource, tuple[str, ...], bool]]) -> LazyArray:
-    return LazyArray.stack([Part(source, tuple(range(len(source.shape)))) for source, _, _ in found])
+            places = iter(range(len(lead)))
+            yield Part(source, (*(next(places) if kept else None for kept in stored), None)), names, varies
 
 
 def _samples(container: Container) -> int:
@@ -207,37 +173,26 @@ def _scalars(container: Container, samples: int) -> tuple[dict[str, float], dict
     return constants, params
 
 
-def _dataset(group: h5py.Group, name: str, numbers: Any, *, sample: bool, time: bool | None = None) -> None:
-    made = group.create_dataset(name, data=np.asarray(numbers, dtype=np.float32))
-    made.attrs["sample_varying"] = sample
-    if time is not None:
-        made.attrs["time_varying"] = time
+def _dataset(group: h5py.Group, name: str, numbers: Any, **varying: bool) -> None:
+    group.create_dataset(name, data=np.asarray(numbers, dtype=np.float32)).attrs.update(varying)
 
 
 def _write_fields(
-    groups: Mapping[str, h5py.Group],
-    listed: Mapping[str, list[str]],
-    array: Array,
-    fields: tuple[FieldSpec, ...],
-    dtype: Any,
-    *,
-    time: bool = True,
+    groups: list[h5py.Group], array: Array, fields: tuple[FieldSpec, ...], dtype: Any, *, time: bool = True
 ) -> None:
-    """Each field, or each complete vector of fields, as one dataset, sample by sample."""
+    """Each field, or each complete vector of fields, as one dataset, block by block of samples."""
     names, dims = [spec.name for spec in fields], len(array.shape) - 3
-    vectors = {name.removesuffix("_x") for name in names if dims > 1 and name.endswith("_x")}
-    parts = {base: [f"{base}_{axis}" for axis in AXES[:dims]] for base in vectors}
-    whole = {base: members for base, members in parts.items() if set(members) <= set(names)}
-    inside = {name for members in whole.values() for name in members}
-    entries = {**{name: [name] for name in names if name not in inside}, **whole}
-    for name, members in entries.items():
-        kind = "t1_fields" if name in whole else "t0_fields"
-        channels = [names.index(member) for member in members]
-        lead = array.shape[:-1] if time else (array.shape[0], *array.shape[2:-1])
-        shape = (*lead, dims) if name in whole else lead
-        target = groups[kind].create_dataset(name, shape, np.dtype(dtype or array.dtype))
-        for sample in range(array.shape[0]):
-            block = np.asarray(array[sample : sample + 1])[..., channels]
-            target[sample : sample + 1] = block.reshape(1, *shape[1:])
+    bases = [name.removesuffix("_x") for name in names if dims > 1 and name.endswith("_x")]
+    parts = {base: [f"{base}_{axis}" for axis in AXES[:dims]] for base in bases}
+    vectors = {base: members for base, members in parts.items() if set(members) <= set(names)}
+    inside = {member for members in vectors.values() for member in members}
+    lead = array.shape[:-1] if time else (array.shape[0], *array.shape[2:-1])
+    targets = []
+    for name, members in {**{name: [name] for name in names if name not in inside}, **vectors}.items():
+        shape = (*lead, dims) if name in vectors else lead
+        target = groups[name in vectors].create_dataset(name, shape, np.dtype(dtype or array.dtype))
         target.attrs.update(dim_varying=[True] * dims, sample_varying=True, time_varying=time)
-        listed[kind].append(name)
+        targets.append((target, [names.index(member) for member in members]))
+    for first, block in blocks(array):
+        for target, channels in targets:
+            target[first : first + len(block)] = block[..., channels].reshape(len(block), *target.shape[1:])

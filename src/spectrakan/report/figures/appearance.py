@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib
+from matplotlib import rc_params_from_file
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -17,24 +18,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec
 from spectrakan.storage import write_bytes_atomically
 
-TYPE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8.0,
-    "axes.titlesize": 8.0,
-    "axes.labelsize": 8.0,
-    "xtick.labelsize": 7.0,
-    "ytick.labelsize": 7.0,
-    "legend.fontsize": 7.5,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "axes.axisbelow": True,
-    "axes.formatter.use_mathtext": True,
-    # Small colour bars have no space for 0.00012: powers of ten are put above them instead.
-    "axes.formatter.limits": (-2, 4),
-}
+TYPE = rc_params_from_file(Path(__file__).with_name("figures.mplstyle"), use_default_template=False)
 """Settings of matplotlib that all figures share."""
 
 Arranged = Literal["constrained", "compressed"]

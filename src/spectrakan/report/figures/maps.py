@@ -13,10 +13,10 @@ from spectrakan.report.figures.appearance import GIVEN, field_label, look_of
 from spectrakan.report.figures.sample import ColourScale, Sample, Values, error_scale, field_scale
 from spectrakan.report.figures.sheet import Edges, Layout, Panel, balanced, draw_rows, pair_rows
 
-WIDTH = 1.45
+WIDTH, MOST_COLUMNS = 1.45, 5
 
 
-def field_maps(sample: Sample, frame: int = -1, most_columns: int = 5) -> Figure:
+def field_maps(sample: Sample, frame: int = -1) -> Figure:
     """Truth and input, then prediction and error of each model, at one frame.
 
     All predictions and the truth share one colour scale, all errors another. The input has its own: it is another
@@ -35,10 +35,10 @@ def field_maps(sample: Sample, frame: int = -1, most_columns: int = 5) -> Figure
     given = panel(sample.given[-1], given_scale(sample), f"input{given_instant(sample)}")
     pairs = [(panel(truth, colours, f"truth{instant}"), given)]
     pairs += _predicted(predictions, truth, colours, panel, lambda name: sample.rmse(name, [frame]))
-    return draw_rows(pair_rows(pairs, balanced(len(pairs), most_columns)), map_layout(sample.grid))
+    return draw_rows(pair_rows(pairs, balanced(len(pairs), MOST_COLUMNS)), map_layout(sample.grid))
 
 
-def space_time_maps(sample: Sample, most_columns: int = 5) -> Figure:
+def space_time_maps(sample: Sample) -> Figure:
     """Truth and input, then prediction and error of each model, as maps over space and time.
 
     The error in a title is the RMSE over all frames shown.
@@ -58,7 +58,7 @@ def space_time_maps(sample: Sample, most_columns: int = 5) -> Figure:
     before = frame_edges(sample.given_times, float(sample.times[1] - sample.times[0]))
     pairs = [(panel(sample.truth, colours, "truth"), Panel(sample.given, colours, "input", across, before))]
     pairs += _predicted(sample.predictions, sample.truth, colours, panel, sample.rmse)
-    return draw_rows(pair_rows(pairs, balanced(len(pairs), most_columns)), Layout(1.5, 1.15, "x", "t"))
+    return draw_rows(pair_rows(pairs, balanced(len(pairs), MOST_COLUMNS)), Layout(1.5, 1.15, "x", "t"))
 
 
 def _predicted(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from climate_days import days_in
 
-from spectrakan.data.climate import read_climate
 from spectrakan.data.load import load_dataset
 from spectrakan.errors import DataFormatError
 from tools.make_climate import pack
@@ -25,7 +25,7 @@ def gridded(days: int = 4) -> dict[str, np.ndarray]:
 def test_fields_are_put_south_to_north_in_hectopascal(tmp_path: Path):
     arrays = gridded()
     np.savez(tmp_path / "a.npz", **arrays)
-    days = read_climate(tmp_path / "a.npz")
+    days = days_in(tmp_path / "a.npz")
     np.testing.assert_array_equal(days.temperature, arrays["tas"][:, ::-1])
     np.testing.assert_allclose(days.pressure, arrays["ps"][:, ::-1] / 100, rtol=1e-6)
     assert days.latitude.tolist() == [40.0, 45.0, 50.0]
@@ -37,14 +37,14 @@ def test_other_names_are_refused_with_what_there_is(tmp_path: Path):
     renamed = {{"tas": "warmth", "ps": "weight"}.get(name, name): value for name, value in arrays.items()}
     np.savez(tmp_path / "a.npz", **renamed)
     with pytest.raises(DataFormatError, match=r"holds lat, lon, time, warmth, weight\..*mapping"):
-        read_climate(tmp_path / "a.npz")
+        days_in(tmp_path / "a.npz")
 
 
 def test_packed_fields_are_unpacked(tmp_path: Path):
     arrays = gridded()
     packed = pack("tas", arrays["tas"], 0.05) | pack("ps", arrays["ps"] / 100, 0.05)
     np.savez_compressed(tmp_path / "a.npz", **(arrays | packed))
-    days = read_climate(tmp_path / "a.npz")
+    days = days_in(tmp_path / "a.npz")
     assert np.abs(days.temperature - arrays["tas"][:, ::-1]).max() <= 0.02503
     assert np.abs(days.pressure - arrays["ps"][:, ::-1] / 100).max() <= 0.0251
 
@@ -65,7 +65,7 @@ def test_the_72_by_72_file_is_read_with_its_own_grid(tmp_path: Path, scale: floa
         Y_train=points,
         **{name: value.reshape(shape) for name, value in stack.items()},
     )
-    days = read_climate(tmp_path / "weather_dataset.npz")
+    days = days_in(tmp_path / "weather_dataset.npz")
     assert (days.latitude[0], days.latitude[-1], days.longitude[-1]) == (-87.5, 90.0, 355.0)
     np.testing.assert_allclose(days.temperature[0], warm[::-1], rtol=1e-6)
     np.testing.assert_allclose(days.pressure[1], (heavy[::-1] + 100) / 100, rtol=1e-6)
@@ -75,7 +75,7 @@ def test_the_72_by_72_file_is_read_with_its_own_grid(tmp_path: Path, scale: floa
 def test_a_72_by_72_file_of_another_size_is_refused(tmp_path: Path):
     np.savez(tmp_path / "a.npz", U_train=np.zeros((3, 32, 32, 3)), S_train=np.zeros((3, 100, 32, 32, 3)))
     with pytest.raises(DataFormatError, match="72 x 72 numbers a day"):
-        read_climate(tmp_path / "a.npz")
+        days_in(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_each_defect_has_its_message(tmp_path: Path, change: dict[str, np.ndarra
     arrays = {name: value for name, value in (gridded() | change).items() if value is not None}
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(DataFormatError, match=said):
-        read_climate(tmp_path / "a.npz")
+        days_in(tmp_path / "a.npz")
 
 
 def test_damaged_bytes_give_one_kind_of_error_or_a_valid_set(tmp_path: Path):
@@ -111,7 +111,7 @@ def test_damaged_bytes_give_one_kind_of_error_or_a_valid_set(tmp_path: Path):
                 content[place] ^= 1 << rng.integers(0, 8)
         (tmp_path / "a.npz").write_bytes(content)
         try:
-            days = read_climate(tmp_path / "a.npz")
+            days = days_in(tmp_path / "a.npz")
         except DataFormatError:
             refused += 1
         else:
