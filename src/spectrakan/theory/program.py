@@ -5,8 +5,7 @@ While a model runs, every torch function is looked at. An argument varies if it 
     nonlinear    becomes a node (`rules`): out = f(h_0) + l (h - h_0) + e, h_0 at the centre, e an input,
     other        is refused: a new operation brings a rule with it, or its model is not certified.
 The program is affine in the model's input and in all e, so that nothing of the forward pass is written down twice:
-Jacobians are differences of its values (columns) or come from autograd (rows). A program that is cut at its nodes,
-l = 0, has the direct linear maps from one node to the next. Layers of a KAN are nodes as a whole.
+its Jacobians come from autograd. Layers of a KAN are nodes as a whole.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from spectrakan.errors import ConfigError
-from spectrakan.nn.block import Block
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.rules import Curve, Edges, Pool, Product, Rule, centred_scores
 from spectrakan.theory.slopes import FUNCTIONS, EdgePieces, edge_pieces
@@ -85,18 +83,17 @@ PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class Program(TorchFunctionMode):
-    """The program of a run around a centre `(1, ...)`; `layers` those of KANs and trunks that the run calls."""
+    """The program of a run around a centre `(1, ...)`; `layers` are the KAN layers that the run calls."""
 
-    def __init__(self, run: Run, centre: Tensor, layers: Sequence[KANLayer | Block]) -> None:
+    def __init__(self, run: Run, centre: Tensor, layers: Sequence[KANLayer]) -> None:
         super().__init__()
         self._run, self.centre = run, centre
         self.rules: list[Rule] = []
         self._errors: Mapping[int, Tensor] = {}
-        self._cut = False
         self.calls: list[tuple[Tensor, ...]] = []
         """Of the last run and every node: its inputs, then its output."""
         self._weights: list[Tensor] = []
-        self._tied = [*map(self._tie, layers)]
+        self._tied = [(layer, _Tied(self, layer, edge_pieces(layer))) for layer in layers]
         alone = self.values(centre)
         one = [*self.calls]
         both = self.values(centre.expand(2, *centre.shape[1:]))
@@ -108,27 +105,19 @@ class Program(TorchFunctionMode):
         self.targets = {name: value.detach() for name, value in alone.items()}
         self.target_dims = {name: _batch_dim(alone[name], both[name]) for name in alone}
 
-    def _tie(self, layer: KANLayer | Block) -> tuple[nn.Module, str, Callable[..., Tensor]]:
-        """What a layer does in a program: a KAN is a node, a block multiplies fields and not their coefficients."""
-        if isinstance(layer, KANLayer):
-            return layer, "feature_major", _Tied(self, layer, edge_pieces(layer))
-        return layer, "_axial_path", lambda _, *given: layer._plain_path(*given)
-
-    def values(
-        self, inputs: Tensor, errors: Mapping[int, Tensor] | None = None, *, cut: bool = False
-    ) -> Mapping[str, Tensor]:
-        """The run's quantities for a batch of inputs, and errors of some nodes; `cut` ignores inputs of nodes."""
-        self._errors, self._cut, self._count = errors or {}, cut, 0
+    def values(self, inputs: Tensor, errors: Mapping[int, Tensor] | None = None) -> Mapping[str, Tensor]:
+        """The run's quantities for a batch of inputs, and errors of some nodes."""
+        self._errors, self._count = errors or {}, 0
         self.calls, self._soft = [], dict[int, tuple[Tensor, Tensor]]()
         self._pools = 0
-        for layer, name, tied in self._tied:
-            layer.__dict__[name] = tied
+        for layer, tied in self._tied:
+            layer.__dict__["feature_major"] = tied
         try:
             with torch.enable_grad(), self:
                 return self._run(inputs if inputs.requires_grad else inputs.detach().clone().requires_grad_())
         finally:
-            for layer, name, _ in self._tied:
-                del layer.__dict__[name]
+            for layer, _ in self._tied:
+                del layer.__dict__["feature_major"]
 
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -179,12 +168,7 @@ class Program(TorchFunctionMode):
         if number == len(self.rules):
             self.rules.append(make(*(each.detach() for each in inputs)))
         rule = self.rules[number]
-        if self._cut:
-            shape = list(rule.out.shape)
-            shape[self.node_dims[number][-1]] = inputs[0].shape[self.node_dims[number][0]]
-            out = rule.out.expand(shape).clone().requires_grad_()
-        else:
-            out = rule.out + rule.linear(*(each - centre for each, centre in zip(inputs, rule.centres, strict=True)))
+        out = rule.out + rule.linear(*(each - centre for each, centre in zip(inputs, rule.centres, strict=True)))
         if number in self._errors:
             out = out + self._errors[number]
         self.calls.append((*inputs, out))

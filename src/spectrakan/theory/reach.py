@@ -1,32 +1,35 @@
-"""How far every quantity of a model can move while the input moves in sup-norm balls.
+"""How far every quantity of a model can move while the input moves in sup-norm balls: rows of Jacobians, no matrices.
 
 In the affine program (`program`) every quantity x is x_0 + J d + sum_k G_k e_k, with d the input's change, |d| <= r,
-and e_k in [low_k, high_k] what the linear part of node k leaves (`rules`). With m_k the middles of these intervals and
-w_k their halves, x moves by
-    sum_k G_k m_k,  up to  r sum_i |J_i| + sum_k |G_k| w_k  in both directions.
-Inputs of nodes: J by columns (one run an input of the model), the middles by one run, and the sum of |G_k| w_k by
-direct maps (`direct`): what node j leaves moves its output by |l_j| R_j + w_j and the input of node m by
-    R_m = sum_j |M_jm| (|l_j| R_j + w_j).
-Targets: rows of J and of all G_k, by backward passes. Between two inputs the same holds with rates. Linear parts are
-chosen before, for motions that a few columns let expect. Sums are widened by `ROUNDING`, far above the rounding errors
-of float64.
+and e_k in [low_k, high_k] what the linear part of node k leaves (`rules`). A row of x rises at most by
+    r sum_i |J_i| + sum_k sum_c min( g+ high + g- |low|,  ||g+ u + g- v||_2 s_c,  max(g+ m + g- n) s_c² ),
+g+ and g- the positive and negative parts of the row of G_k in cell c. The first bounds the entries of e_k one by one;
+the others use that all channels of a cell do not move as far at once. Where e <= u b |h - h_0|, -e <= v b |h - h_0|,
+e <= m b² (h - h_0)² and -e <= n b² (h - h_0)², s_c bounds the Euclidean norm of b (h - h_0) in the cell,
+    s_c <= r ||b J_h||_{sup -> 2} + ||b rho||_2,     rho what the rows of h move by beyond J_h d;
+the second is also taken over all cells at once. A row falls at most by the same with e turned round, and between two
+inputs the same holds with rates. Nodes are bounded one after another. Rows of J and of all G_k come from one backward
+pass, because samples of a batch do not depend on each other: a batch of rows at once, summed up and dropped. Sums are
+widened by `ROUNDING`, far above the rounding errors of float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from spectrakan.theory.direct import DirectMaps, batch_of, columns
-from spectrakan.theory.norms import ROUNDING, nan_to_inf
+from spectrakan.theory.norms import ROUNDING, nan_to_inf, sup_to_two
 from spectrakan.theory.program import Program
 from spectrakan.theory.rules import Motion, Rest
 
-FEW = 256
-"""Columns that motions are expected from."""
+BATCH_NUMBERS = 1 << 21
+"""Numbers of the largest node in one batch of rows."""
+LEAST_BALL = 1024
+"""Least numbers of a node for which Euclidean bounds are tried."""
+JACOBIAN_NUMBERS = 1 << 27
+"""Most numbers of a Jacobian that is kept for Euclidean bounds; larger nodes have bounds entry by entry alone."""
 
 
 @dataclass(frozen=True)
@@ -38,124 +41,134 @@ class Reached:
     jacobian: Tensor | None
 
 
+@dataclass(frozen=True)
+class _Weights:
+    """Of a node's rest, `(3, units)` each, for rises, falls and rates: `box`, `ball` and `peak`.
+
+    `sizes` `(2, 2, cells)` and `whole` `(2,)` belong to ball and peak: of changes and of rates, by cells and overall.
+    """
+
+    box: Tensor
+    ball: Tensor | None = None
+    peak: Tensor | None = None
+    sizes: Tensor | None = None
+    whole: Tensor | None = None
+
+    def bounds(self, rows: Tensor) -> Tensor:
+        """What the rest moves rows `(rows, units)` by: up, down and in rate, `(rows, 3)`."""
+        plus, minus = rows.clamp_min(0.0), (-rows).clamp_min(0.0)
+        return torch.stack([self._side(*pair) for pair in ((plus, minus, 0), (minus, plus, 0), (plus, minus, 2))], 1)
+
+    def _side(self, plus: Tensor, minus: Tensor, kind: int) -> Tensor:
+        def weighed(weights: Tensor) -> Tensor:
+            other = weights[1] if kind == 0 else weights[2]
+            if bool(weights.isfinite().all()):
+                return plus * weights[kind] + minus * other
+            return nan_to_inf(plus * weights[kind]) + nan_to_inf(minus * other)
+
+        if self.ball is None or self.peak is None or self.sizes is None or self.whole is None:
+            return nan_to_inf(weighed(self.box).sum(1))
+        cells = self.sizes.shape[-1]
+        box, ball, peak = (weighed(part).unflatten(1, (-1, cells)) for part in (self.box, self.ball, self.peak))
+        norms, rates = ball.norm(dim=1), int(kind == 2)
+        by_cells = torch.minimum(
+            nan_to_inf(norms * self.sizes[0, rates]), nan_to_inf(peak.amax(1) * self.sizes[1, rates])
+        )
+        by_cells = torch.minimum(nan_to_inf(box.sum(1)), by_cells).sum(1)
+        return torch.minimum(by_cells, nan_to_inf(norms.norm(dim=1) * self.whole[rates]))
+
+
 class Reach:
-    """Motions of a program in one ball, once its nodes are bounded (`reach_all`)."""
+    """All motions of a program in one ball; each linear part is chosen once its inputs are bounded."""
 
     def __init__(self, program: Program, radius: float) -> None:
         self.program, self.radius = program, radius
         self.motions: list[list[Motion]] = []
-        self._rests: list[Rest] = []
-        expected = gains(program, max(1, program.centre.numel() // FEW))
-        for rule, inputs in zip(program.rules, expected, strict=True):
-            rule.relax(*(radius * each for each in inputs))
-        self._gains = gains(program)
+        self.rests: list[Rest] = []
+        self._weights: list[_Weights] = []
+        largest = max([rule.out.numel() for rule in program.rules], default=1)
+        self._batch = max(2, min(256, BATCH_NUMBERS // largest))
+        for number, rule in enumerate(program.rules):
+            keep = (
+                len(rule.centres) == 1
+                and LEAST_BALL <= rule.out.numel() <= JACOBIAN_NUMBERS // program.centre.numel()
+            )
+            found = [self._node(number, place, keep=keep) for place in range(len(rule.centres))]
+            rule.relax(*(each.motion.reach for each in found))
+            self.motions.append([each.motion for each in found])
+            self.rests.append(rule.rest(*self.motions[-1]))
+            self._weights.append(self._weighed(self.rests[-1], program.node_dims[number][-1], found[0]))
 
-    def bound(self, number: int, rests: Sequence[Tensor]) -> Tensor:
-        """Bound a node whose inputs' rests are `(units, 2)`; gives what leaves the node, `(units, 2)`."""
-        program, rule = self.program, self.program.rules[number]
-        middles = {place: _middle(rest) for place, rest in enumerate(self._rests)}
-        program.values(program.centre, {place: each for place, each in middles.items() if bool(each.any())})
-        inputs, spreads = [], list[Sequence[Tensor]]()
-        for place, centre in enumerate(rule.centres):
-            widths, rates = self._by_shape(number, place, rests[place])
-            gain, value = self._gains[number][place], program.calls[number][place].detach()
-            reach = nan_to_inf((self.radius * gain + widths) * (1 + ROUNDING) + ROUNDING * (value - centre).abs())
-            inputs.append(Motion(centre, -nan_to_inf(reach - value), nan_to_inf(value + reach), gain + rates))
-            spreads.append((widths, rates))
-        rest = rule.rest(*inputs)
-        self.motions.append(inputs)
-        self._rests.append(rest)
-        left = [rule.spread(*each) for each in zip(*spreads, strict=True)]
-        total = left[0] + (rest.high - rest.low) / 2, left[1] + rest.rate
-        dim = program.node_dims[number][-1]
-        return nan_to_inf(torch.stack([each.movedim(dim, 0).flatten() for each in total], dim=1))
-
-    def _by_shape(self, number: int, place: int, rests: Tensor) -> Sequence[Tensor]:
-        """Rests `(units, 2)` in the shape of a node's input, whose batch has one sample."""
-        dim, shape = self.program.node_dims[number][place], self.program.rules[number].centres[place].shape
-        moved = [size for each, size in enumerate(shape) if each != dim]
-        return [part.view(1, *moved).movedim(0, dim) for part in rests.unbind(1)]
+    def _node(self, number: int, place: int, *, keep: bool) -> Reached:
+        leaves = self._leaves(number)
+        self.program.values(leaves[0], dict(enumerate(leaves[1:])))
+        value, dim = self.program.calls[number][place], self.program.node_dims[number][place]
+        return self._bounded(self.program.rules[number].centres[place], value, dim, leaves, keep=keep)
 
     def target(self, name: str, *, keep: bool = False) -> Reached:
         """The motion of a quantity of the run; `keep` keeps its Jacobian."""
-        program, centre, dim = self.program, self.program.targets[name], self.program.target_dims[name]
-        leaves, batch = self._leaves(), batch_of(program)
-        value = program.values(leaves[0], dict(enumerate(leaves[1:])))[name]
-        units, shape = centre.numel(), [size for place, size in enumerate(value.shape) if place != dim]
-        # Change by the middles, then widths and rates without the linear part, then the linear part.
-        found = torch.zeros(units, 4, dtype=torch.float64)
-        jacobian = torch.zeros(units, program.centre.numel(), dtype=torch.float64) if keep else None
-        for first in range(0, units, batch):
-            rows = torch.arange(first, min(first + batch, units))
-            cotangent = torch.zeros(batch, units, dtype=torch.float64)
-            cotangent[torch.arange(len(rows)), rows] = 1.0
-            cotangent = cotangent.view(batch, *shape).movedim(0, dim)
-            gradients = torch.autograd.grad(value, leaves, cotangent, retain_graph=True, allow_unused=True)
-            if gradients[0] is not None:
-                own = gradients[0].flatten(1)[: len(rows)]
-                found[rows, 3] = own.abs().sum(1)
-                if jacobian is not None:
-                    jacobian[rows] = own
-            for gradient, rest, dims in zip(gradients[1:], self._rests, program.node_dims, strict=False):
-                if gradient is not None:
-                    flat = gradient.movedim(dims[-1], 0).flatten(1)[: len(rows)]
-                    parts = rest.low, rest.high, rest.rate, _middle(rest)
-                    low, high, rate, middle = (part.movedim(dims[-1], 0).flatten() for part in parts)
-                    found[rows, 0] += flat @ middle
-                    found[rows, 1] += flat.abs() @ ((high - low) / 2)
-                    found[rows, 2] += flat.abs() @ rate
-        found = nan_to_inf(found)
-        linear, beyond = found[:, 3] * (1 + ROUNDING), found[:, 1:3] * (1 + ROUNDING)
-        shift, width = found[:, 0], self.radius * linear + beyond[:, 0] + ROUNDING * found[:, 0].abs()
-        ends = -nan_to_inf(width - shift), nan_to_inf(width + shift), linear + beyond[:, 1]
-        low, high, rate = (nan_to_inf(part).view(1, *shape).movedim(0, dim) for part in ends)
-        beyond = torch.stack([nan_to_inf(beyond[:, 0] + shift.abs()), beyond[:, 1]], dim=1)
-        return Reached(Motion(centre, centre + low, centre + high, rate), beyond, jacobian)
+        leaves = self._leaves(len(self.program.rules))
+        value = self.program.values(leaves[0], dict(enumerate(leaves[1:])))[name]
+        return self._bounded(self.program.targets[name], value, self.program.target_dims[name], leaves, keep=keep)
 
-    def _leaves(self) -> list[Tensor]:
-        """Inputs, and errors of all nodes, for a batch of rows, that gradients are taken of."""
-        centre, batch = self.program.centre.detach(), batch_of(self.program)
-        leaves = [centre.expand(batch, *centre.shape[1:]).clone()]
-        for rule, dims in zip(self.program.rules, self.program.node_dims, strict=True):
+    def _leaves(self, nodes: int) -> list[Tensor]:
+        """Inputs, and errors of the first nodes, for a batch of rows, that gradients are taken of."""
+        centre = self.program.centre.detach()
+        leaves = [centre.expand(self._batch, *centre.shape[1:]).clone()]
+        for rule, dims in zip(self.program.rules[:nodes], self.program.node_dims, strict=False):
             shape = list(rule.out.shape)
-            shape[dims[-1]] = batch
+            shape[dims[-1]] = self._batch
             leaves.append(torch.zeros(shape, dtype=torch.float64))
         return [leaf.requires_grad_() for leaf in leaves]
 
+    def _bounded(self, centre: Tensor, value: Tensor, dim: int, leaves: list[Tensor], *, keep: bool) -> Reached:
+        units, shape = centre.numel(), [size for place, size in enumerate(value.shape) if place != dim]
+        linear = torch.zeros(units, dtype=torch.float64)
+        beyond = torch.zeros(units, 3, dtype=torch.float64)
+        jacobian = torch.zeros(units, self.program.centre.numel(), dtype=torch.float64) if keep else None
+        for first in range(0, units, self._batch):
+            rows = torch.arange(first, min(first + self._batch, units))
+            cotangent = torch.zeros(self._batch, units, dtype=torch.float64)
+            cotangent[torch.arange(len(rows)), rows] = 1.0
+            cotangent = cotangent.view(self._batch, *shape).movedim(0, dim)
+            gradients = torch.autograd.grad(value, leaves, cotangent, retain_graph=True, allow_unused=True)
+            if gradients[0] is not None:
+                own = gradients[0].flatten(1)[: len(rows)]
+                linear[rows] = own.abs().sum(1)
+                if jacobian is not None:
+                    jacobian[rows] = own
+            for gradient, weights, dims in zip(gradients[1:], self._weights, self.program.node_dims, strict=False):
+                if gradient is not None:
+                    beyond[rows] += weights.bounds(gradient.movedim(dims[-1], 0).flatten(1)[: len(rows)])
+        linear, beyond = (nan_to_inf(part * (1 + ROUNDING)) for part in (linear, beyond))
+        ends = torch.stack([self.radius * linear, self.radius * linear, linear], dim=1) + beyond
+        up, down, rate = (part.view(1, *shape).movedim(0, dim) for part in ends.unbind(1))
+        worst = torch.stack([beyond[:, :2].amax(1), beyond[:, 2]], dim=1)
+        return Reached(Motion(centre, centre - down, centre + up, rate), worst, jacobian)
 
-def reach_all(make: Callable[[], Program], radii: Sequence[float], space: Sequence[int] = ()) -> list[Reach]:
-    """All nodes bounded in balls of several radii; direct maps do not depend on the radius and serve all."""
-    found = [Reach(make(), radius) for radius in radii]
-    program = make()
-    maps = DirectMaps(program, space)
-    rests = [[torch.zeros(each.numel(), 2 * len(radii), dtype=torch.float64) for each in rule.centres] for rule in program.rules]
-    for number in range(len(program.rules)):
-        given = [part.unflatten(1, (len(radii), 2)).unbind(1) for part in rests[number]]
-        left = [reach.bound(number, each) for reach, each in zip(found, zip(*given, strict=True), strict=True)]
-        for (later, place), sizes in maps.spread(number, torch.cat(left, dim=1)).items():
-            rests[later][place] += nan_to_inf(sizes * (1 + ROUNDING))
-    return found
+    def _weighed(self, rest: Rest, dim: int, found: Reached) -> _Weights:
+        """A node's rest over its entries, in all forms where the Jacobian of its input is known."""
 
+        def flat(*parts: Tensor) -> Tensor:
+            return torch.stack([part.movedim(dim, 0).flatten() for part in parts])
 
-def _middle(rest: Rest) -> Tensor:
-    """The middle of the rest's interval, zero where it has no finite one."""
-    return torch.nan_to_num((rest.low + rest.high) / 2, nan=0.0, posinf=0.0, neginf=0.0)
+        box, factors = flat(rest.high, -rest.low, rest.rate), rest.factors
+        if factors is None or found.jacobian is None:
+            return _Weights(box)
+        # All kinds of rest share b, the root of the largest factor; entries without a rest need none.
+        root = flat(factors.steep)[0].sqrt().clamp_min(1e-150)
+        channels = rest.high.movedim(dim, 0).shape[1]
+        linear, beyond = root[:, None] * found.jacobian, root[:, None] * found.beyond
+        by_cell = linear.view(channels, -1, linear.shape[1]).transpose(0, 1)
+        sizes = torch.stack([*self._sizes(sup_to_two(by_cell), beyond.view(channels, -1, 2).norm(dim=0).T)])
+        whole = torch.stack([*self._sizes(sup_to_two(linear), beyond.norm(dim=0))])
+        change, rate = sizes
+        both = torch.stack([sizes, torch.stack([change.square(), change * rate])])
+        ball = flat(factors.up, factors.down, factors.steep) / root
+        bends = flat(factors.bend_up / 2, factors.bend_down / 2, torch.maximum(factors.bend_up, factors.bend_down))
+        return _Weights(box, ball, bends / root.square(), both, whole)
 
-
-def gains(program: Program, every: int = 1) -> list[list[Tensor]]:
-    """sum_i |J_i| of every input of every node, in its shape; from every n-th column and scaled up, an estimate."""
-    total = [[torch.zeros(each.numel(), dtype=torch.float64) for each in rule.centres] for rule in program.rules]
-    for _, changes in columns(program, every):
-        for sums, change in zip(total, changes, strict=True):
-            for each, value in zip(sums, change, strict=True):
-                each += value.abs().sum(0)
-    # Columns are differences of values, with the rounding errors of these.
-    noise = program.centre.numel() * torch.finfo(torch.float64).eps
-    shaped: list[list[Tensor]] = []
-    for rule, dims, sums in zip(program.rules, program.node_dims, total, strict=True):
-        shaped.append([])
-        for centre, dim, each in zip(rule.centres, dims, sums, strict=False):
-            rest = [size for place, size in enumerate(centre.shape) if place != dim]
-            gain = (each * every).view(1, *rest).movedim(0, dim)
-            shaped[-1].append(nan_to_inf(gain * (1 + ROUNDING) + noise * centre.abs().amax()))
-    return shaped
+    def _sizes(self, steepest: Tensor, beyond: Tensor) -> tuple[Tensor, Tensor]:
+        """Euclidean motions of changes and rates, from the norm of the linear part and the rests."""
+        change, rate = self.radius * steepest + beyond[0], steepest + beyond[1]
+        return nan_to_inf(change * (1 + ROUNDING)), nan_to_inf(rate * (1 + ROUNDING))

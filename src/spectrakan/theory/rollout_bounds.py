@@ -17,11 +17,10 @@ from torch import Tensor
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid
 from spectrakan.models.operator import Operator
-from spectrakan.nn.block import Block
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.attack import AttackSettings, attack, largest
 from spectrakan.theory.program import Program, Run
-from spectrakan.theory.reach import reach_all
+from spectrakan.theory.reach import Reach
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,7 @@ def rollout_growth(
             history = torch.cat([history[:, 1:], following[:, None]], dim=1)
         return frames
 
-    layers = [each for each in exact.modules() if isinstance(each, KANLayer | Block)]
-    (reach,) = reach_all(lambda: Program(run, centre, layers), [radius], centre.shape[2:-1])
+    reach = Reach(Program(run, centre, [each for each in exact.modules() if isinstance(each, KANLayer)]), radius)
     growth = []
     for name in map(str, range(steps)):
         found = attack(partial(_named, run, name), centre, radius, largest, config or AttackSettings())

@@ -1,11 +1,11 @@
 """What each nonlinear operation brings to a certificate: a linear part, and an interval of the rest.
 
-A node f has inputs h that stay in [a, b] while the network's input moves in its ball, h_0 at its centre, and that move
-at most by L |u - u'| between two inputs of the ball. With l the linear part a rule bounds
+A node f has inputs h that stay in [a, b] while the network's input moves in its ball, h_0 at its centre, and that
+move at most by L |u - u'| between two inputs of the ball. With l the linear part a rule bounds
     low, high    low <= f(h) - f(h_0) - l (h - h_0) <= high            from the centre to anywhere in the ball,
     rate         |f(h) - f(h') - l (h - h')| <= rate |u - u'|          between any two inputs of it.
-Any l is right. `relax` chooses one from intervals that are expected, before anything is bounded; until then it is the
-derivative at the centre. Proofs are in docs/theory.md. Shapes: as in the model, with a batch of one.
+Any l is right. `relax` chooses one once the intervals of the inputs are known; until then it is the derivative at the
+centre. Proofs are in docs/theory.md. Shapes: as in the model, with a batch of one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,20 @@ from torch import Tensor
 
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.norms import nan_to_inf
-from spectrakan.theory.slopes import BOUNDED, FUNCTIONS, EdgePieces, Range, chord, enclose, rest_range, slope_at
-from spectrakan.theory.slopes import slope_range
+from spectrakan.theory.slopes import (
+    BOUNDED,
+    CURVATURES,
+    FUNCTIONS,
+    EdgePieces,
+    chord,
+    enclose,
+    rest_range,
+    slope_at,
+    slope_range,
+)
 
+SMALL = 0.3
+"""Motion up to which a function's linear part is its derivative, which leaves a rest of second order."""
 MILD = 0.5
 """Motion of scores up to which the linear part of attention includes the weights' change."""
 
@@ -47,12 +58,28 @@ class Motion:
 
 
 @dataclass(frozen=True)
+class Factors:
+    """Bounds of the rest e of a function of single numbers by the change x of its input, entry by entry.
+
+    Upwards and downwards, e <= up |x|, -e <= down |x| and e <= bend_up x² / 2, -e <= bend_down x² / 2; between two
+    inputs the rest changes by at most steep times their distance.
+    """
+
+    up: Tensor
+    down: Tensor
+    bend_up: Tensor
+    bend_down: Tensor
+    steep: Tensor
+
+
+@dataclass(frozen=True)
 class Rest:
     """What a node's linear part leaves, see the file's head."""
 
     low: Tensor
     high: Tensor
     rate: Tensor
+    factors: Factors | None = None
 
     @classmethod
     def within(cls, width: Tensor, rate: Tensor) -> Rest:
@@ -68,14 +95,10 @@ class Rule:
         self.out, self.centres = out, centres
 
     def relax(self, *reaches: Tensor) -> None:
-        """Choose the linear part for inputs that are expected to move by so much; by default it stays."""
+        """Choose the linear part for inputs that move by at most so much; by default it stays."""
 
     def linear(self, *changes: Tensor) -> Tensor:
         """The linear part, of changes of the inputs."""
-        raise NotImplementedError
-
-    def spread(self, *sizes: Tensor) -> Tensor:
-        """The linear part with absolute values: the most that changes of these sizes give."""
         raise NotImplementedError
 
     def rest(self, *motions: Motion) -> Rest:
@@ -93,23 +116,27 @@ class Curve(Rule):
     def relax(self, *reaches: Tensor) -> None:
         """The chord over the interval; a function of bounded values has slope zero over an infinite one."""
         (centre,) = self.centres
-        slope = chord(self.name, centre, reaches[0])
+        slope = torch.where(reaches[0] > SMALL, chord(self.name, centre, reaches[0]), self.slope)
         self.slope = torch.where(reaches[0].isfinite(), slope, 0.0 if self.name in BOUNDED else self.slope)
 
     def linear(self, *changes: Tensor) -> Tensor:
         """Slope times change."""
         return self.slope * changes[0]
 
-    def spread(self, *sizes: Tensor) -> Tensor:
-        """Absolute slope times size."""
-        return self.slope.abs() * sizes[0]
-
     def rest(self, *motions: Motion) -> Rest:
         """By values on cells of the interval; the rate by the range of slopes."""
         (motion,) = motions
-        steep = torch.stack([end - self.slope for end in slope_range(self.name, motion.low, motion.high)])
+        reach, slopes = motion.reach, slope_range(self.name, motion.low, motion.high)
+        steep = nan_to_inf(torch.stack([end - self.slope for end in slopes]).abs().amax(0))
         low, high = rest_range(self.name, motion.low, motion.high, motion.centre, self.slope)
-        return Rest(low, high, nan_to_inf(nan_to_inf(steep.abs().amax(0)) * motion.rate))
+        least, most = (torch.full_like(steep, sign * torch.inf) for sign in (-1, 1))
+        if self.name in CURVATURES:
+            least, most = slope_range(self.name, motion.low, motion.high, table=CURVATURES)
+        convex, concave = (nan_to_inf(each.clamp_min(0.0)) for each in (most, -least))
+        turned = (slope_at(self.name, motion.centre) - self.slope).abs()
+        up, down = (torch.minimum(steep, nan_to_inf(turned + bend * reach / 2)) for bend in (convex, concave))
+        convex, concave = (torch.where(turned == 0, bend, torch.inf) for bend in (convex, concave))
+        return Rest(low, high, nan_to_inf(steep * motion.rate), Factors(up, down, convex, concave, steep))
 
 
 class Product(Rule):
@@ -123,11 +150,6 @@ class Product(Rule):
         """Each change times the other input."""
         first, second = self.centres
         return self.operation(changes[0], second) + self.operation(first, changes[1])
-
-    def spread(self, *sizes: Tensor) -> Tensor:
-        """Each size times the other input's."""
-        first, second = (centre.abs() for centre in self.centres)
-        return self.operation(sizes[0], second) + self.operation(first, sizes[1])
 
     def rest(self, *motions: Motion) -> Rest:
         """The product of the changes."""
@@ -156,10 +178,6 @@ class Edges(Rule):
     def linear(self, *changes: Tensor) -> Tensor:
         """Slopes times changes."""
         return self.slopes @ changes[0]
-
-    def spread(self, *sizes: Tensor) -> Tensor:
-        """Absolute slopes times sizes."""
-        return self.slopes.abs() @ sizes[0]
 
     def rest(self, *motions: Motion) -> Rest:
         """By the slopes of every edge over its interval."""
@@ -195,14 +213,6 @@ class Pool(Rule):
         if not self.turning:
             return moved
         return moved + torch.einsum("bhn,hnc->bhc", self.weights * scores, self.centred[0])
-
-    def spread(self, *sizes: Tensor) -> Tensor:
-        """The same with absolute values."""
-        scores, values = sizes
-        moved = self.weights @ values
-        if not self.turning:
-            return moved
-        return moved + torch.einsum("bhn,hnc->bhc", self.weights * scores, self.centred[0].abs())
 
     def rest(self, *motions: Motion) -> Rest:
         """By boxes of the weights."""

@@ -10,16 +10,16 @@ from torch import Tensor
 
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.block import Block
 from spectrakan.nn.kan import KANLayer
-from spectrakan.theory.direct import TooLargeError
 from spectrakan.theory.norms import sup_to_two
 from spectrakan.theory.parts import model_run
 from spectrakan.theory.program import Program
-from spectrakan.theory.reach import Reach, Reached, reach_all
+from spectrakan.theory.reach import Reach, Reached
 from spectrakan.theory.rules import Pool
 from spectrakan.theory.theorem import Constants, certified_constants
 
+MOST_ROWS = 1 << 19
+"""Most numbers that nonlinear operations of one sample take for which all bounds are computed."""
 QUANTITIES: tuple[str, ...] = ("token", "modulation", "prediction")
 
 
@@ -43,15 +43,15 @@ def bound_sample(
 ) -> list[SampleBounds]:
     """Bounds around one normalised input `(1, history, *space, field)` for every radius; the model is in float64.
 
-    A model that is too large (`direct`) has bounds of its token alone.
+    A model with more than `MOST_ROWS` numbers in its nonlinear operations has bounds of its token alone.
     """
-    names, space = QUANTITIES, history.shape[2:-1]
-    try:
-        found = reach_all(lambda: model_program(model, history, params, axes), radii, space)
-    except TooLargeError:
-        names = ("token",)
-        found = reach_all(lambda: model_program(model, history, params, axes, token_alone=True), radii, space)
-    return [_bounds(model, reach, names) for reach in found]
+    rules = model_program(model, history, params, axes).rules
+    alone = sum(centre.numel() for rule in rules for centre in rule.centres) > MOST_ROWS
+    names = ("token",) if alone else QUANTITIES
+    return [
+        _bounds(model, Reach(model_program(model, history, params, axes, token_alone=alone), radius), names)
+        for radius in radii
+    ]
 
 
 def _bounds(model: SpectraKAN, reach: Reach, names: Sequence[str]) -> SampleBounds:
@@ -78,7 +78,7 @@ def model_program(
     model: SpectraKAN, history: Tensor, params: Tensor | None, axes: Sequence[Axis], *, token_alone: bool = False
 ) -> Program:
     """The program of all quantities of the model, or up to its token."""
-    layers = [layer for layer in model.modules() if isinstance(layer, KANLayer | Block)]
+    layers = [layer for layer in model.modules() if isinstance(layer, KANLayer)]
     return Program(model_run(model, params, axes, token_alone=token_alone), history, layers)
 
 

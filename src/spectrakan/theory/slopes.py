@@ -135,7 +135,7 @@ def slope_range(name: str, low: Tensor, high: Tensor, table: Table = SLOPES) -> 
 
 
 def chord(name: str, centre: Tensor, reach: Tensor) -> Tensor:
-    """The mean slope of a function over [centre - reach, centre + reach]; at the centre for the smallest intervals."""
+    """The mean slope over [centre - reach, centre + reach]; the slope at the centre for the smallest intervals."""
     ends = FUNCTIONS[name](centre + reach) - FUNCTIONS[name](centre - reach)
     slope = torch.where(reach > 1e-5 * (1 + centre.abs()), ends / (2 * reach), slope_at(name, centre))
     return torch.where(slope.isfinite(), slope, slope_at(name, centre))
@@ -144,7 +144,7 @@ def chord(name: str, centre: Tensor, reach: Tensor) -> Tensor:
 def rest_range(name: str, low: Tensor, high: Tensor, centre: Tensor, slope: Tensor, cells: int = 32) -> Range:
     """Bounds of g(x) = f(x) - f(centre) - slope (x - centre) over [low, high], elementwise, zero among them.
 
-    On a cell of width h the function g exceeds its larger end at most by sup |f''| h² / 8, and by sup |f' - slope| h / 2.
+    On a cell of width h, g exceeds its larger end at most by sup |f''| h² / 8, and by sup |f' - slope| h / 2.
     """
     function, start = FUNCTIONS[name], FUNCTIONS[name](centre)
     least, most = torch.zeros_like(centre), torch.zeros_like(centre)
