@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,6 +136,31 @@ def test_no_attack_on_random_attention_beats_the_bound(seed, sharpness, radius):
     jacobian = torch.autograd.functional.jacobian(lambda row: modulation(row[None])[0], centre[0])
     if radius < 1e-3:
         assert bound <= 1.5 * float(jacobian.abs().sum(1).norm()) + 1e-6
+
+
+@pytest.mark.parametrize("sharpness", [0.3, 3.0, 10.0])
+@pytest.mark.parametrize("radius", [0.01, 0.1, 0.5])
+def test_linear_maps_of_attention_stay_in_their_intervals_which_count_channels_together(sharpness, radius):
+    """A head's mean of 8 channels, mixed: channels one by one cannot all be at their ends with the same weights."""
+    source = torch.Generator().manual_seed(0)
+    mixed = torch.randn(8, 5, generator=source).double()
+    centre = torch.randn(1, 20 * 9, generator=source).double()
+
+    def run(rows: torch.Tensor) -> dict[str, torch.Tensor]:
+        scores, values = (sharpness * rows[:, :20])[:, None], rows[:, 20:].unflatten(1, (20, 8))
+        return {"out": (scores.softmax(-1) @ values)[:, 0] @ mixed}
+
+    reach = Reach(Program(run, centre, []), radius)
+    motion = reach.target("out").motion
+    ways = 2 * torch.rand(4000, 180, generator=source).double() - 1
+    values = run(centre + radius * torch.cat([ways, ways.sign()]))["out"]
+    assert bool((values <= motion.high).all())
+    assert bool((values >= motion.low).all())
+    reach._weights[0] = replace(reach._weights[0], along=None)
+    apart = reach.target("out").motion
+    assert bool((motion.high <= apart.high).all())
+    if sharpness * radius >= 1:
+        assert float((motion.high - motion.low).sum()) < 0.8 * float((apart.high - apart.low).sum())
 
 
 def test_sharp_attention_is_bounded_by_its_boxes_and_not_by_suprema():

@@ -15,6 +15,7 @@ widened by `ROUNDING`, far above the rounding errors of float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -53,11 +54,16 @@ class _Weights:
     peak: Tensor | None = None
     sizes: Tensor | None = None
     whole: Tensor | None = None
+    along: Callable[[Tensor], Tensor] | None = None
 
     def bounds(self, rows: Tensor) -> Tensor:
         """What the rest moves rows `(rows, units)` by: up, down and in rate, `(rows, 3)`."""
         plus, minus = rows.clamp_min(0.0), (-rows).clamp_min(0.0)
-        return torch.stack([self._side(*pair) for pair in ((plus, minus, 0), (minus, plus, 0), (plus, minus, 2))], 1)
+        pairs = (plus, minus, 0), (minus, plus, 0), (plus, minus, 2)
+        found = torch.stack([self._side(*pair) for pair in pairs], dim=1)
+        if self.along is not None:
+            found[:, :2] = torch.minimum(found[:, :2], self.along(rows))
+        return found
 
     def _side(self, plus: Tensor, minus: Tensor, kind: int) -> Tensor:
         def weighed(weights: Tensor) -> Tensor:
@@ -154,7 +160,7 @@ class Reach:
 
         box, factors = flat(rest.high, -rest.low, rest.rate), rest.factors
         if factors is None or found.jacobian is None:
-            return _Weights(box)
+            return _Weights(box, along=rest.along)
         # All kinds of rest share b, the root of the largest factor; entries without a rest need none.
         root = flat(factors.steep)[0].sqrt().clamp_min(1e-150)
         channels = rest.high.movedim(dim, 0).shape[1]

@@ -80,6 +80,8 @@ class Rest:
     high: Tensor
     rate: Tensor
     factors: Factors | None = None
+    along: Callable[[Tensor], Tensor] | None = None
+    """Of rows `(rows, entries)`: how far the rest can move them up and down, `(rows, 2)`, entries taken together."""
 
     @classmethod
     def within(cls, width: Tensor, rate: Tensor) -> Rest:
@@ -220,15 +222,19 @@ class Pool(Rule):
         weights, away = self.weights, self.centred.abs()
         box = WeightBox.of(scores)
         moved = values.reach[:, None].expand(-1, weights.shape[1], -1, -1)
-        change = box.change[..., None]
-        beyond = box.beyond[..., None] if self.turning else change
-        first = (beyond * away).sum(2) + (change * moved).sum(2)
-        # For large balls the whole change, plus the linear part's, is the better bound.
+        change, beyond = box.change[..., None], (box.beyond if self.turning else box.change)[..., None]
         line = (weights[..., None] * moved).sum(2)
-        if self.turning:
-            line = line + ((weights * scores.reach)[..., None] * away).sum(2)
-        whole = torch.minimum(box.mean(away + moved), (change * away).sum(2) + box.mean(moved)) + line
-        width = torch.minimum(nan_to_inf(first), nan_to_inf(whole))
+        turned = ((weights * scores.reach)[..., None] * away).sum(2) if self.turning else torch.zeros_like(line)
+        by_values = torch.minimum(nan_to_inf((change * moved).sum(2)), nan_to_inf(box.mean(moved) + line))
+        first = nan_to_inf((beyond * away).sum(2))
+        # For large balls the whole change, plus the linear part's, is the better bound.
+        high, low = (
+            torch.minimum(
+                torch.minimum(first, nan_to_inf(box.mean(side) + turned)) + by_values,
+                nan_to_inf(box.mean(side + moved) + line + turned),
+            )
+            for side in (self.centred, -self.centred)
+        )
         # Derivatives: E'[Dv] - E[Dv], then Cov'(Ds, v) - Cov(Ds, v) or Cov'(Ds, v), then Cov'(Ds, v' - v), which
         # vanishes with all weights but one: counted from the heaviest cell or from zero.
         pace, speed = values.rate[:, None].expand_as(moved), scores.rate[..., None]
@@ -241,7 +247,16 @@ class Pool(Rule):
         others = (speed + speed.gather(2, heaviest)).scatter(2, heaviest, 0.0)
         by_others = box.mean(others * (moved + box.mean(moved)[:, :, None]))
         by_zero = box.mean(speed * moved) + box.mean(speed) * box.mean(moved)
-        return Rest.within(width, rate + torch.minimum(by_others, by_zero))
+
+        def along(rows: Tensor) -> Tensor:
+            given = rows.unflatten(1, away.shape[1::2])
+            sides = [torch.einsum("rhc,bhnc->bhnr", sign * given, self.centred) for sign in (1, -1)]
+            still = torch.einsum("rhc,bhc->r", given.abs(), turned + by_values)
+            return nan_to_inf(torch.stack([box.mean(side)[0].sum(0) + still for side in sides], dim=1))
+
+        return Rest(
+            -nan_to_inf(low), nan_to_inf(high), nan_to_inf(rate + torch.minimum(by_others, by_zero)), along=along
+        )
 
 
 @dataclass(frozen=True)
@@ -279,7 +294,7 @@ class WeightBox:
         return cls(least, most, change, beyond)
 
     def mean(self, rates: Tensor) -> Tensor:
-        """The largest sum_y alpha_y rates_y over the box, for rates >= 0 `(batch, heads, N, channel)`.
+        """The largest sum_y alpha_y rates_y over the box, for rates `(batch, heads, N, channel)`.
 
         The maximum of a linear function: weights start at `low`, and what is left to one goes to the largest rates.
         """
