@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from spectrakan.theory.attack import AttackSettings, attack, euclid
 from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach
 from spectrakan.theory.rules import Motion, WeightBox
-from spectrakan.theory.sample_bounds import _euclidean_rate
+from spectrakan.theory.sample_bounds import euclidean_rate
 from spectrakan.theory.theorem import Constants
 
 
@@ -38,8 +39,8 @@ def two_cells(query: float, features: tuple[float, float], radius: float) -> flo
 
 def rate(function, centre: torch.Tensor, radius: float) -> float:
     """The bound of a vector's rate in the ball around `centre` `(1, inputs)`."""
-    reach = Reach(Program(lambda inputs: {"out": function(inputs)}, centre, []), [radius])
-    return _euclidean_rate(reach.target("out", keep=True), 0, radius)
+    reach = Reach(Program(lambda inputs: {"out": function(inputs)}, centre, []), radius)
+    return euclidean_rate(reach.target("out", keep=True))
 
 
 def slope(query: float, features: tuple[float, float]) -> float:
@@ -72,11 +73,12 @@ def test_no_pair_of_two_cells_beats_the_bound(radius, generator):
 
 
 def random_box(cells: int, seed: int, sharpness: float) -> tuple[torch.Tensor, torch.Tensor, WeightBox]:
-    """Logits, how far each can move, and the box of their softmax."""
+    """Logits, how far each can move once the mean under their softmax is taken off, and the box of their softmax."""
     source = torch.Generator().manual_seed(seed)
     logits = sharpness * torch.randn(cells, generator=source).double()
     moved = torch.rand(cells, generator=source).double() ** 3
-    return logits, moved, WeightBox.around(Motion(logits[None, None], moved[None, None], moved[None, None]))
+    moved = moved + (moved * logits.softmax(0)).sum()
+    return logits, moved, WeightBox.of(Motion.around(logits[None, None], moved[None, None], moved[None, None]))
 
 
 @settings(max_examples=40, deadline=None)
@@ -86,14 +88,17 @@ def test_softmax_never_leaves_its_box_and_reaches_the_ends(cells, seed, sharpnes
     source = torch.Generator().manual_seed(seed + 1)
     ways = 2 * torch.rand(2000, cells, generator=source).double() - 1
     common = 5 * torch.randn(4000, 1, generator=source).double()
-    weights = (logits + moved * torch.cat([ways, ways.sign()]) + common).softmax(1)
+    moves = moved * torch.cat([ways, ways.sign()])
+    weights = (logits + moves + common).softmax(1)
     assert bool((weights <= box.high * (1 + 1e-12)).all())
     assert bool((weights >= box.low * (1 - 1e-12)).all())
     start = logits.softmax(0)
+    # Bounds of changes are for moves with mean zero; those whose centred form leaves the intervals do not count.
+    moves = moves - (moves * start).sum(1, keepdim=True)
+    moves = moves * (moved / moves.abs().clamp_min(1e-300)).amin(1, keepdim=True).clamp_max(1.0)
+    weights = (logits + moves).softmax(1)
     assert bool(((weights - start).abs() <= box.change * (1 + 1e-9) + 1e-15).all())
-    moves = moved * torch.cat([ways, ways.sign()])
-    linear = start * (moves - (moves * start).sum(1, keepdim=True))
-    assert bool(((weights - start - linear).abs() <= box.beyond * (1 + 1e-9) + 1e-15).all())
+    assert bool(((weights - start * (1 + moves)).abs() <= box.beyond * (1 + 1e-9) + 1e-15).all())
     alone = 2 * torch.eye(cells).double() - 1
     assert torch.allclose((logits + moved * alone).softmax(1).diagonal(), box.high[0, 0], rtol=1e-9)
     assert torch.allclose((logits - moved * alone).softmax(1).diagonal(), box.low[0, 0], rtol=1e-9)
@@ -131,6 +136,31 @@ def test_no_attack_on_random_attention_beats_the_bound(seed, sharpness, radius):
     jacobian = torch.autograd.functional.jacobian(lambda row: modulation(row[None])[0], centre[0])
     if radius < 1e-3:
         assert bound <= 1.5 * float(jacobian.abs().sum(1).norm()) + 1e-6
+
+
+@pytest.mark.parametrize("sharpness", [0.3, 3.0, 10.0])
+@pytest.mark.parametrize("radius", [0.01, 0.1, 0.5])
+def test_linear_maps_of_attention_stay_in_their_intervals_which_count_channels_together(sharpness, radius):
+    """A head's mean of 8 channels, mixed: channels one by one cannot all be at their ends with the same weights."""
+    source = torch.Generator().manual_seed(0)
+    mixed = torch.randn(8, 5, generator=source).double()
+    centre = torch.randn(1, 20 * 9, generator=source).double()
+
+    def run(rows: torch.Tensor) -> dict[str, torch.Tensor]:
+        scores, values = (sharpness * rows[:, :20])[:, None], rows[:, 20:].unflatten(1, (20, 8))
+        return {"out": (scores.softmax(-1) @ values)[:, 0] @ mixed}
+
+    reach = Reach(Program(run, centre, []), radius)
+    motion = reach.target("out").motion
+    ways = 2 * torch.rand(4000, 180, generator=source).double() - 1
+    values = run(centre + radius * torch.cat([ways, ways.sign()]))["out"]
+    assert bool((values <= motion.high).all())
+    assert bool((values >= motion.low).all())
+    reach._weights[0] = replace(reach._weights[0], along=None)
+    apart = reach.target("out").motion
+    assert bool((motion.high <= apart.high).all())
+    if sharpness * radius >= 1:
+        assert float((motion.high - motion.low).sum()) < 0.8 * float((apart.high - apart.low).sum())
 
 
 def test_sharp_attention_is_bounded_by_its_boxes_and_not_by_suprema():

@@ -77,7 +77,7 @@ def certify_radii(
     grid: Grid | None = None,
     config: CertifySettings | None = None,
 ) -> list[Certificate]:
-    """A certificate for every radius, at the price of the bounds of one."""
+    """A certificate for every radius; linear parts depend on it, so that each has a run of bounds of its own."""
     if not isinstance(model, SpectraKAN) or model.global_token is None:
         raise ConfigError(
             f"certificates are about the token and modulation of a spectrakan model, got '{model.name}'"

@@ -2,10 +2,10 @@
 
 While a model runs, every torch function is looked at. An argument varies if it requires a gradient.
     linear       in the arguments that vary (`LINEAR`; `FACTORS` with one factor that varies): runs as it is,
-    nonlinear    becomes a node (`rules`): out = f(h_0) + Df(h_0) (h - h_0) + e, h_0 at the centre, e an input,
+    nonlinear    becomes a node (`rules`): out = f(h_0) + l (h - h_0) + e, h_0 at the centre, e an input,
     other        is refused: a new operation brings a rule with it, or its model is not certified.
-The program is affine in the model's input and in all e, and its Jacobians come from autograd, so that nothing of the
-forward pass is written down twice. Layers of a KAN are nodes as a whole.
+The program is affine in the model's input and in all e, so that nothing of the forward pass is written down twice:
+its Jacobians come from autograd. Layers of a KAN are nodes as a whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from spectrakan.errors import ConfigError
 from spectrakan.nn.kan import KANLayer
-from spectrakan.theory.rules import Curve, Edges, Pool, Product, Rule
+from spectrakan.theory.rules import Curve, Edges, Pool, Product, Rule, centred_scores
 from spectrakan.theory.slopes import FUNCTIONS, EdgePieces, edge_pieces
 
 Run = Callable[[Tensor], Mapping[str, Tensor]]
@@ -41,6 +41,8 @@ LINEAR = frozenset(
             "clone",
             "to",
             "contiguous",
+            "diff",
+            "diagonal",
         ),
         *("flatten", "unflatten", "view", "reshape", "permute", "transpose", "movedim", "unsqueeze", "squeeze"),
         *("expand", "expand_as", "narrow", "chunk", "split", "unbind", "index_select", "__getitem__"),
@@ -80,10 +82,6 @@ PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 """Products that are nodes where both factors vary, in a form that broadcasts over the batch."""
 
 
-class _ReachedError(Exception):
-    """The inputs of the wanted node are known."""
-
-
 class Program(TorchFunctionMode):
     """The program of a run around a centre `(1, ...)`; `layers` are the KAN layers that the run calls."""
 
@@ -91,37 +89,27 @@ class Program(TorchFunctionMode):
         super().__init__()
         self._run, self.centre = run, centre
         self.rules: list[Rule] = []
-        self._errors: Sequence[Tensor] = ()
-        self._stop: int | None = None
-        self._reached: tuple[Tensor, ...] = ()
-        self._shapes: list[tuple[Tensor, ...]] = []
+        self._errors: Mapping[int, Tensor] = {}
+        self.calls: list[tuple[Tensor, ...]] = []
+        """Of the last run and every node: its inputs, then its output."""
+        self._weights: list[Tensor] = []
         self._tied = [(layer, _Tied(self, layer, edge_pieces(layer))) for layer in layers]
         alone = self.values(centre)
-        one = [*self._shapes]
+        one = [*self.calls]
         both = self.values(centre.expand(2, *centre.shape[1:]))
         self.node_dims = [
             [_batch_dim(*pair) for pair in zip(first, second, strict=True)]
-            for first, second in zip(one, self._shapes, strict=True)
+            for first, second in zip(one, self.calls, strict=True)
         ]
         """Of every node: the place of the batch in each input, then in the output."""
         self.targets = {name: value.detach() for name, value in alone.items()}
         self.target_dims = {name: _batch_dim(alone[name], both[name]) for name in alone}
 
-    def values(self, inputs: Tensor, errors: Sequence[Tensor] = ()) -> Mapping[str, Tensor]:
-        """The run's quantities for a batch of inputs, and errors of all nodes."""
-        return self._called(inputs, errors, None)
-
-    def node_inputs(self, node: int, inputs: Tensor, errors: Sequence[Tensor] = ()) -> tuple[Tensor, ...]:
-        """The inputs of one node; what comes after it is not run."""
-        try:
-            self._called(inputs, errors, node)
-        except _ReachedError:
-            return self._reached
-        raise ConfigError(f"the model has no node {node}")
-
-    def _called(self, inputs: Tensor, errors: Sequence[Tensor], stop: int | None) -> Mapping[str, Tensor]:
-        self._errors, self._stop, self._count = errors, stop, 0
-        self._shapes, self._soft = [], dict[int, tuple[Tensor, Tensor]]()
+    def values(self, inputs: Tensor, errors: Mapping[int, Tensor] | None = None) -> Mapping[str, Tensor]:
+        """The run's quantities for a batch of inputs, and errors of some nodes."""
+        self._errors, self._count = errors or {}, 0
+        self.calls, self._soft = [], dict[int, tuple[Tensor, Tensor]]()
+        self._pools = 0
         for layer, tied in self._tied:
             layer.__dict__["feature_major"] = tied
         try:
@@ -147,12 +135,19 @@ class Program(TorchFunctionMode):
             raise _refusal(f"'{name}' of a softmax")
         if name in LINEAR or (name in FACTORS and len(product) < len(FACTORS[name])):
             return func(*args, **options)
+        if name in ("div", "__rtruediv__", "__rdiv__") and _varies(args[1 if name == "div" else 0]):
+            over, under = args if name == "div" else args[::-1]
+            inverse = self.node(lambda centre: Curve("reciprocal", centre), under)
+            return self._product(torch.mul, over, inverse) if _varies(over) else over * inverse
         if len(product) == 2 and name in PRODUCTS:
             out = self._product(PRODUCTS[name], *product)
             return args[0] + out if name == "addcmul" else out
         if name == "softmax" and (options.get("dim", args[-1])) == -1:
             weights = func(*args, **options)
-            self._soft[id(weights)] = (weights, args[0])
+            if self._pools == len(self._weights):
+                self._weights.append(weights.detach())
+            self._soft[id(weights)] = (weights, centred_scores(args[0], self._weights[self._pools]))
+            self._pools += 1
             return weights
         if (
             name.rstrip("_") in FUNCTIONS
@@ -170,16 +165,13 @@ class Program(TorchFunctionMode):
     def node(self, make: Callable[..., Rule], *inputs: Tensor) -> Tensor:
         """The value of the next node; its rule is made in the first run."""
         number, self._count = self._count, self._count + 1
-        if number == self._stop:
-            self._reached = inputs
-            raise _ReachedError
         if number == len(self.rules):
             self.rules.append(make(*(each.detach() for each in inputs)))
         rule = self.rules[number]
         out = rule.out + rule.linear(*(each - centre for each, centre in zip(inputs, rule.centres, strict=True)))
-        if self._errors:
+        if number in self._errors:
             out = out + self._errors[number]
-        self._shapes.append((*inputs, out))
+        self.calls.append((*inputs, out))
         return out
 
 

@@ -70,7 +70,7 @@ def rollout_growth(
             history = torch.cat([history[:, 1:], following[:, None]], dim=1)
         return frames
 
-    reach = Reach(Program(run, centre, [each for each in exact.modules() if isinstance(each, KANLayer)]), [radius])
+    reach = Reach(Program(run, centre, [each for each in exact.modules() if isinstance(each, KANLayer)]), radius)
     growth = []
     for name in map(str, range(steps)):
         found = attack(partial(_named, run, name), centre, radius, largest, config or AttackSettings())

@@ -1,16 +1,16 @@
-"""What each nonlinear operation brings to a certificate: its linear part at the centre, and a bound of the rest.
+"""What each nonlinear operation brings to a certificate: a linear part, and an interval of the rest.
 
-A node f has inputs h that move, at most by d from their values h_0 at the centre while the network's input moves in
-its ball, and at most by L |u - u'| between two inputs of the ball. With l the linear part at the centre a rule bounds
-    width    |f(h) - f(h_0) - l (h - h_0)| <= w                 from the centre to anywhere in the ball,
-    rate     |f(h) - f(h') - l (h - h')|   <= k |u - u'|        between any two inputs of it.
-Functions of single numbers also have factors: the rest is at most D |h - h_0|, K |h - h'|, and B (h - h_0)² / 2.
-Proofs are in docs/theory.md. Shapes: as in the model; the batch of a `Motion` counts radii of balls.
+A node f has inputs h that stay in [a, b] while the network's input moves in its ball, h_0 at its centre, and that
+move at most by L |u - u'| between two inputs of the ball. With l the linear part a rule bounds
+    low, high    low <= f(h) - f(h_0) - l (h - h_0) <= high            from the centre to anywhere in the ball,
+    rate         |f(h) - f(h') - l (h - h')| <= rate |u - u'|          between any two inputs of it.
+Any l is right. `relax` chooses one once the intervals of the inputs are known; until then it is the derivative at the
+centre. Proofs are in docs/theory.md. Shapes: as in the model, with a batch of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -19,29 +19,75 @@ from torch import Tensor
 
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.norms import nan_to_inf
-from spectrakan.theory.slopes import CURVATURES, FUNCTIONS, EdgePieces, Range, enclose, slope_at, slope_range
+from spectrakan.theory.slopes import (
+    BOUNDED,
+    CURVATURES,
+    FUNCTIONS,
+    EdgePieces,
+    chord,
+    enclose,
+    rest_range,
+    slope_at,
+    slope_range,
+)
+
+SMALL = 0.3
+"""Motion up to which a function's linear part is its derivative, which leaves a rest of second order."""
+MILD = 0.5
+"""Motion of scores up to which the linear part of attention includes the weights' change."""
 
 
 @dataclass(frozen=True)
 class Motion:
-    """An input of a node in balls of several radii: value at the centre, distance d from it, rate L."""
+    """An input of a node in a ball: value at the centre, the interval of its values, rate L."""
 
     centre: Tensor
-    reach: Tensor
+    low: Tensor
+    high: Tensor
     rate: Tensor
 
-    def interval(self) -> Range:
-        """The values that the input can take."""
-        return -nan_to_inf(self.reach - self.centre), nan_to_inf(self.centre + self.reach)
+    @classmethod
+    def around(cls, centre: Tensor, reach: Tensor, rate: Tensor) -> Motion:
+        """Moved by at most `reach`."""
+        return cls(centre, centre - reach, centre + reach, rate)
+
+    @property
+    def reach(self) -> Tensor:
+        """The largest distance from the centre."""
+        return nan_to_inf(torch.maximum(self.high - self.centre, self.centre - self.low))
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Bounds of the rest e of a function of single numbers by the change x of its input, entry by entry.
+
+    Upwards and downwards, e <= up |x|, -e <= down |x| and e <= bend_up x² / 2, -e <= bend_down x² / 2; between two
+    inputs the rest changes by at most steep times their distance.
+    """
+
+    up: Tensor
+    down: Tensor
+    bend_up: Tensor
+    bend_down: Tensor
+    steep: Tensor
 
 
 @dataclass(frozen=True)
 class Rest:
-    """What a node's linear part leaves: `width` w and `rate` k; `factors` D, K and B where they exist."""
+    """What a node's linear part leaves, see the file's head."""
 
-    width: Tensor
+    low: Tensor
+    high: Tensor
     rate: Tensor
-    factors: tuple[Tensor, Tensor, Tensor] | None = None
+    factors: Factors | None = None
+    along: Callable[[Tensor], Tensor] | None = None
+    """Of rows `(rows, entries)`: how far the rest can move them up and down, `(rows, 2)`, entries taken together."""
+
+    @classmethod
+    def within(cls, width: Tensor, rate: Tensor) -> Rest:
+        """At most `width`; infinite where undefined."""
+        width = nan_to_inf(width)
+        return cls(-width, width, nan_to_inf(rate))
 
 
 class Rule:
@@ -49,6 +95,9 @@ class Rule:
 
     def __init__(self, out: Tensor, *centres: Tensor) -> None:
         self.out, self.centres = out, centres
+
+    def relax(self, *reaches: Tensor) -> None:
+        """Choose the linear part for inputs that move by at most so much; by default it stays."""
 
     def linear(self, *changes: Tensor) -> Tensor:
         """The linear part, of changes of the inputs."""
@@ -60,29 +109,36 @@ class Rule:
 
 
 class Curve(Rule):
-    """A function of every number by itself, whose slope and second derivative have known ranges.
-
-    The rest is the integral of f' - l over [h_0, h]: at most sup |f' - l| |h - h_0| and sup |f''| (h - h_0)² / 2.
-    """
+    """A function of every number by itself, whose slope and second derivative have known ranges."""
 
     def __init__(self, name: str, centre: Tensor) -> None:
         super().__init__(FUNCTIONS[name](centre), centre)
         self.name, self.slope = name, slope_at(name, centre)
+
+    def relax(self, *reaches: Tensor) -> None:
+        """The chord over the interval; a function of bounded values has slope zero over an infinite one."""
+        (centre,) = self.centres
+        slope = torch.where(reaches[0] > SMALL, chord(self.name, centre, reaches[0]), self.slope)
+        self.slope = torch.where(reaches[0].isfinite(), slope, 0.0 if self.name in BOUNDED else self.slope)
 
     def linear(self, *changes: Tensor) -> Tensor:
         """Slope times change."""
         return self.slope * changes[0]
 
     def rest(self, *motions: Motion) -> Rest:
-        """By slopes and second derivatives over the interval."""
+        """By values on cells of the interval; the rate by the range of slopes."""
         (motion,) = motions
-        steep = torch.stack([end - self.slope for end in slope_range(self.name, *motion.interval())]).abs().amax(0)
-        steep = factor = nan_to_inf(steep)
-        bend = torch.full_like(steep, torch.inf)
+        reach, slopes = motion.reach, slope_range(self.name, motion.low, motion.high)
+        steep = nan_to_inf(torch.stack([end - self.slope for end in slopes]).abs().amax(0))
+        low, high = rest_range(self.name, motion.low, motion.high, motion.centre, self.slope)
+        least, most = (torch.full_like(steep, sign * torch.inf) for sign in (-1, 1))
         if self.name in CURVATURES:
-            bend = nan_to_inf(torch.stack(slope_range(self.name, *motion.interval(), table=CURVATURES)).abs().amax(0))
-            factor = torch.minimum(steep, nan_to_inf(bend * motion.reach / 2))
-        return Rest(factor * motion.reach, steep * motion.rate, (factor, steep, bend))
+            least, most = slope_range(self.name, motion.low, motion.high, table=CURVATURES)
+        convex, concave = (nan_to_inf(each.clamp_min(0.0)) for each in (most, -least))
+        turned = (slope_at(self.name, motion.centre) - self.slope).abs()
+        up, down = (torch.minimum(steep, nan_to_inf(turned + bend * reach / 2)) for bend in (convex, concave))
+        convex, concave = (torch.where(turned == 0, bend, torch.inf) for bend in (convex, concave))
+        return Rest(low, high, nan_to_inf(steep * motion.rate), Factors(up, down, convex, concave, steep))
 
 
 class Product(Rule):
@@ -101,7 +157,7 @@ class Product(Rule):
         """The product of the changes."""
         one, two = motions
         rate = self.operation(one.reach, two.rate) + self.operation(one.rate, two.reach)
-        return Rest(self.operation(one.reach, two.reach), rate)
+        return Rest.within(self.operation(one.reach, two.reach), rate)
 
 
 class Edges(Rule):
@@ -115,6 +171,12 @@ class Edges(Rule):
         super().__init__(out.detach(), centre)
         self.slopes, self.pieces = torch.stack(rows), pieces
 
+    def relax(self, *reaches: Tensor) -> None:
+        """The middle of each edge's slopes."""
+        (centre,) = self.centres
+        middle = torch.stack(enclose(self.pieces, centre - reaches[0], centre + reaches[0], 1)).mean(0)[..., 0]
+        self.slopes = torch.where(middle.isfinite(), middle, self.slopes)
+
     def linear(self, *changes: Tensor) -> Tensor:
         """Slopes times changes."""
         return self.slopes @ changes[0]
@@ -122,55 +184,84 @@ class Edges(Rule):
     def rest(self, *motions: Motion) -> Rest:
         """By the slopes of every edge over its interval."""
         (motion,) = motions
-        least, most = enclose(self.pieces, *motion.interval(), 1)
+        least, most = enclose(self.pieces, motion.low, motion.high, 1)
         own = self.slopes[..., None]
         steep = torch.maximum((least - own).abs(), (most - own).abs())
-        return Rest((steep * motion.reach).sum(1), (steep * motion.rate).sum(1))
+        return Rest.within((steep * motion.reach).sum(1), (steep * motion.rate).sum(1))
 
 
 class Pool(Rule):
-    """Attention: sum_y alpha_y v_y with alpha the softmax of scores `(batch, heads, N)`, v `(batch, N, channel)`."""
+    """Attention: sum_y alpha_y v_y with alpha the softmax of scores `(batch, heads, N)`, v `(batch, N, channel)`.
+
+    Scores have mean zero under the centre's weights in the whole ball (`centred_scores`), which changes no alpha.
+    """
 
     def __init__(self, scores: Tensor, values: Tensor) -> None:
         self.weights = scores.softmax(-1)
         super().__init__(self.weights @ values, scores, values)
         self.centred = values[:, None] - self.out[:, :, None]
         """v - mean, `(batch, heads, N, channel)`."""
+        self.turning = True
+        """Whether the linear part includes the change of the weights."""
+
+    def relax(self, *reaches: Tensor) -> None:
+        """Weights whose scores move far do not change by their derivative."""
+        self.turning = bool((reaches[0] <= MILD).all())
 
     def linear(self, *changes: Tensor) -> Tensor:
-        """E[dv] + Cov(ds, v)."""
+        """E[dv], and Cov(ds, v) if weights turn."""
         scores, values = changes
-        return self.weights @ values + torch.einsum("bhn,hnc->bhc", self.weights * scores, self.centred[0])
+        moved = self.weights @ values
+        if not self.turning:
+            return moved
+        return moved + torch.einsum("bhn,hnc->bhc", self.weights * scores, self.centred[0])
 
     def rest(self, *motions: Motion) -> Rest:
         """By boxes of the weights."""
         scores, values = motions
         weights, away = self.weights, self.centred.abs()
-        box = WeightBox.around(scores)
+        box = WeightBox.of(scores)
         moved = values.reach[:, None].expand(-1, weights.shape[1], -1, -1)
-        change = box.change[..., None]
-        beyond = box.beyond[..., None]
-        first = (beyond * away).sum(2) + (change * moved).sum(2)
+        change, beyond = box.change[..., None], (box.beyond if self.turning else box.change)[..., None]
+        line = (weights[..., None] * moved).sum(2)
+        turned = ((weights * scores.reach)[..., None] * away).sum(2) if self.turning else torch.zeros_like(line)
+        by_values = torch.minimum(nan_to_inf((change * moved).sum(2)), nan_to_inf(box.mean(moved) + line))
+        first = nan_to_inf((beyond * away).sum(2))
         # For large balls the whole change, plus the linear part's, is the better bound.
-        sizes = scores.reach + (weights * scores.reach).sum(-1, keepdim=True)
-        line = (weights[..., None] * moved).sum(2) + ((weights * sizes)[..., None] * away).sum(2)
-        whole = torch.minimum(box.mean(away + moved), (change * away).sum(2) + box.mean(moved)) + line
-        width = torch.minimum(nan_to_inf(first), nan_to_inf(whole))
-        # Derivatives: E'[Dv] - E[Dv], then Cov'(Ds, v) - Cov(Ds, v), then Cov'(Ds, v' - v), which vanishes with all
-        # weights but one: counted from the heaviest cell or from zero.
+        high, low = (
+            torch.minimum(
+                torch.minimum(first, nan_to_inf(box.mean(side) + turned)) + by_values,
+                nan_to_inf(box.mean(side + moved) + line + turned),
+            )
+            for side in (self.centred, -self.centred)
+        )
+        # Derivatives: E'[Dv] - E[Dv], then Cov'(Ds, v) - Cov(Ds, v) or Cov'(Ds, v), then Cov'(Ds, v' - v), which
+        # vanishes with all weights but one: counted from the heaviest cell or from zero.
         pace, speed = values.rate[:, None].expand_as(moved), scores.rate[..., None]
-        rate = (change * (pace + (speed + box.mean(speed)[:, :, None]) * away)).sum(2)
-        heaviest = weights.argmax(-1, keepdim=True).expand(speed.shape[0], -1, -1)[..., None]
+        rate = (change * pace).sum(2)
+        if self.turning:
+            rate = rate + (change * (speed + box.mean(speed)[:, :, None]) * away).sum(2)
+        else:
+            moved = moved + away
+        heaviest = weights.argmax(-1, keepdim=True)[..., None]
         others = (speed + speed.gather(2, heaviest)).scatter(2, heaviest, 0.0)
         by_others = box.mean(others * (moved + box.mean(moved)[:, :, None]))
         by_zero = box.mean(speed * moved) + box.mean(speed) * box.mean(moved)
-        rate = rate + torch.minimum(by_others, by_zero)
-        return Rest(width, rate)
+
+        def along(rows: Tensor) -> Tensor:
+            given = rows.unflatten(1, away.shape[1::2])
+            sides = [torch.einsum("rhc,bhnc->bhnr", sign * given, self.centred) for sign in (1, -1)]
+            still = torch.einsum("rhc,bhc->r", given.abs(), turned + by_values)
+            return nan_to_inf(torch.stack([box.mean(side)[0].sum(0) + still for side in sides], dim=1))
+
+        return Rest(
+            -nan_to_inf(low), nan_to_inf(high), nan_to_inf(rate + torch.minimum(by_others, by_zero)), along=along
+        )
 
 
 @dataclass(frozen=True)
 class WeightBox:
-    """Softmax weights over the ball, `(radii, heads, N)` each: bounds, their change, and what is not linear in it."""
+    """Softmax weights over the ball, `(batch, heads, N)` each: bounds, their change, and what is not linear in it."""
 
     low: Tensor
     high: Tensor
@@ -178,15 +269,15 @@ class WeightBox:
     beyond: Tensor
 
     @classmethod
-    def around(cls, scores: Motion) -> WeightBox:
-        """Weights whose scores move as given; alpha_y is largest where only s_y is high.
+    def of(cls, scores: Motion) -> WeightBox:
+        """Weights whose scores, with mean zero under the centre's, move as given: most where only s_y is high.
 
         >>> still = torch.zeros(1, 1, 2).double()
-        >>> box = WeightBox.around(Motion(still, still + 1, still))
+        >>> box = WeightBox.of(Motion(still, still - 1, still + 1, still))
         >>> torch.allclose(box.high, torch.tensor([2.0, 2.0]).double().sigmoid())
         True
         """
-        low, high = scores.interval()
+        low, high = scores.low, scores.high
         weights = scores.centre.softmax(-1)
         least, most = (_one_against_others(*ends) for ends in ((low, high), (high, low)))
         # Undefined where scores have no finite interval: a weight is then any number of [0, 1].
@@ -194,17 +285,16 @@ class WeightBox:
         most = torch.maximum(most.nan_to_num(1.0), weights) * (1 + 1e-12)
         box = cls(least, most, torch.maximum(most - weights, weights - least), most)
         sizes = scores.reach
-        # log(alpha' / alpha) = t - nu with t = ds - E[ds] and 0 <= nu <= Var / 2 under some weights of the box.
+        # log(alpha' / alpha) = ds - nu, since E[ds] = 0, and 0 <= nu <= Var / 2 under some weights of the box.
         half = box.mean(sizes.square()[..., None])[..., 0, None] / 2
-        around = sizes + (weights * sizes).sum(-1, keepdim=True)
-        grown = torch.expm1(around)
-        share = torch.maximum(torch.maximum(half, grown - around), (around + half).square() / 2)
-        change = torch.minimum(box.change, nan_to_inf(weights * torch.maximum(grown, around + half)))
-        beyond = torch.minimum(nan_to_inf(weights * share), nan_to_inf(change + weights * around))
+        grown = torch.expm1(sizes)
+        share = torch.maximum(torch.maximum(half, grown - sizes), (sizes + half).square() / 2)
+        change = torch.minimum(box.change, nan_to_inf(weights * torch.maximum(grown, sizes + half)))
+        beyond = torch.minimum(nan_to_inf(weights * share), nan_to_inf(change + weights * sizes))
         return cls(least, most, change, beyond)
 
     def mean(self, rates: Tensor) -> Tensor:
-        """The largest sum_y alpha_y rates_y over the box, for rates >= 0 `(radii, heads, N, channel)`.
+        """The largest sum_y alpha_y rates_y over the box, for rates `(batch, heads, N, channel)`.
 
         The maximum of a linear function: weights start at `low`, and what is left to one goes to the largest rates.
         """
@@ -217,13 +307,12 @@ class WeightBox:
         return nan_to_inf(most)
 
 
+def centred_scores(scores: Tensor, weights: Tensor) -> Tensor:
+    """Scores minus their mean under fixed weights: what all cells have in common does not matter to softmax."""
+    return scores - (scores * weights).sum(-1, keepdim=True)
+
+
 def _one_against_others(one: Tensor, others: Tensor) -> Tensor:
     """exp(one_y) / (exp(one_y) + sum_{z != y} exp(others_z)) for every y along the last axis."""
     ends = [F.pad(row.logcumsumexp(-1)[..., :-1], (1, 0), value=-torch.inf) for row in (others, others.flip(-1))]
     return (one - torch.logaddexp(ends[0], ends[1].flip(-1))).sigmoid()
-
-
-def rest_of(rule: Rule, motions: Sequence[Motion]) -> Rest:
-    """The rule's rest, infinite where it is undefined."""
-    rest = rule.rest(*motions)
-    return Rest(nan_to_inf(rest.width), nan_to_inf(rest.rate), rest.factors)

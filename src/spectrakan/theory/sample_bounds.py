@@ -15,12 +15,12 @@ from spectrakan.theory.norms import sup_to_two
 from spectrakan.theory.parts import model_run
 from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach, Reached
-from spectrakan.theory.rules import Motion, Pool
+from spectrakan.theory.rules import Pool
 from spectrakan.theory.theorem import Constants, certified_constants
 
 MOST_ROWS = 1 << 19
 """Most numbers that nonlinear operations of one sample take for which all bounds are computed."""
-QUANTITIES = ("token", "modulation", "prediction")
+QUANTITIES: tuple[str, ...] = ("token", "modulation", "prediction")
 
 
 @dataclass(frozen=True)
@@ -45,34 +45,33 @@ def bound_sample(
 
     A model with more than `MOST_ROWS` numbers in its nonlinear operations has bounds of its token alone.
     """
-    program = model_program(model, history, params, axes)
-    names: tuple[str, ...] = QUANTITIES
-    if sum(centre.numel() for rule in program.rules for centre in rule.centres) > MOST_ROWS:
-        names, program = ("token",), model_program(model, history, params, axes, token_alone=True)
-    reach = Reach(program, radii)
+    rules = model_program(model, history, params, axes).rules
+    alone = sum(centre.numel() for rule in rules for centre in rule.centres) > MOST_ROWS
+    names = ("token",) if alone else QUANTITIES
+    return [
+        _bounds(model, Reach(model_program(model, history, params, axes, token_alone=alone), radius), names)
+        for radius in radii
+    ]
+
+
+def _bounds(model: SpectraKAN, reach: Reach, names: Sequence[str]) -> SampleBounds:
+    """All bounds of one ball."""
     found = {name: reach.target(name, keep=name != "prediction") for name in ("summary", *names)}
-    pooled = next((place for place, rule in enumerate(program.rules) if isinstance(rule, Pool)), None)
-    results = []
-    for place, radius in enumerate(radii):
-        rates, change = (
-            {name: bound(found[name], place, radius) for name in names if name != "prediction"}
-            for bound in (_euclidean_rate, _euclidean_change)
-        )
-        constants = None
-        if pooled is not None and model.gml is not None:
-            motions = [found["summary"].motion, found["token"].motion, reach.motions[pooled][1]]
-            rate = _euclidean_rate(found["summary"], place, radius)
-            summary, token, features = (_at(motion, place) for motion in motions)
-            constants = certified_constants(model._need_token().network, model.gml, rate, summary, token, features)
-            rates["modulation"] = min(rates["modulation"], constants.covariance())
-        if "prediction" in names:
-            motion = _at(found["prediction"].motion, place)
-            rates["prediction"] = float(motion.rate.amax())
-            change["prediction"] = float(motion.reach.amax()) / radius
-        change = {name: min(value, rates[name]) for name, value in change.items()}
-        box = torch.stack(_at(found["summary"].motion, place).interval())[:, 0]
-        results.append(SampleBounds(rates, change, box, constants))
-    return results
+    rates = {name: euclidean_rate(found[name]) for name in names if name != "prediction"}
+    change = {name: _euclidean_change(found[name], reach.radius) for name in rates}
+    pooled = next((place for place, rule in enumerate(reach.program.rules) if isinstance(rule, Pool)), None)
+    constants = None
+    if pooled is not None and model.gml is not None:
+        motions = [found["summary"].motion, found["token"].motion, reach.motions[pooled][1]]
+        rate = euclidean_rate(found["summary"])
+        constants = certified_constants(model._need_token().network, model.gml, rate, *motions)
+        rates["modulation"] = min(rates["modulation"], constants.covariance())
+    if "prediction" in names:
+        rates["prediction"] = float(found["prediction"].motion.rate.amax())
+        change["prediction"] = float(found["prediction"].motion.reach.amax()) / reach.radius
+    change = {name: min(value, rates[name]) for name, value in change.items()}
+    summary = found["summary"].motion
+    return SampleBounds(rates, change, torch.stack([summary.low, summary.high])[:, 0], constants)
 
 
 def model_program(
@@ -83,18 +82,13 @@ def model_program(
     return Program(model_run(model, params, axes, token_alone=token_alone), history, layers)
 
 
-def _at(motion: Motion, place: int) -> Motion:
-    """A vector's, an attention's or a prediction's motion at one radius; their batch comes first."""
-    return Motion(motion.centre, motion.reach[place : place + 1], motion.rate[place : place + 1])
+def euclidean_rate(found: Reached) -> float:
+    """A bound of the rate in the Euclidean norm."""
+    return _euclidean(found, found.beyond[:, 1], found.motion.rate)
 
 
-def _euclidean_rate(found: Reached, place: int, _: float) -> float:
-    count = found.beyond.shape[1] // 2
-    return _euclidean(found, found.beyond[:, count + place], found.motion.rate[place])
-
-
-def _euclidean_change(found: Reached, place: int, radius: float) -> float:
-    return _euclidean(found, found.beyond[:, place] / radius, found.motion.reach[place] / radius)
+def _euclidean_change(found: Reached, radius: float) -> float:
+    return _euclidean(found, found.beyond[:, 0] / radius, found.motion.reach / radius)
 
 
 def _euclidean(found: Reached, beyond: Tensor, rows: Tensor) -> float:

@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from spectrakan.nn.kan import KANLayer
+from spectrakan.theory.norms import nan_to_inf
 
 SILU_TURN = 1.2784645427610738
 """SiLU falls up to minus this and rises after it."""
@@ -62,6 +63,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "cos": torch.cos,
     "square": torch.square,
     "sqrt": torch.sqrt,
+    "reciprocal": torch.reciprocal,
 }
 """Nonlinear functions of single numbers whose slopes have known ranges."""
 
@@ -82,6 +84,7 @@ SLOPES: Table = {
     "cos": (lambda x: -x.sin(), QUARTERS),
     "square": (lambda x: 2 * x, ()),
     "sqrt": (lambda x: 0.5 / x.clamp_min(0).sqrt(), ()),
+    "reciprocal": (lambda x: -1 / x.clamp_min(0).square(), ()),
 }
 """Each slope and its turning points."""
 CURVATURES: Table = {
@@ -97,8 +100,11 @@ CURVATURES: Table = {
     "cos": (lambda x: -x.cos(), QUARTERS),
     "square": (lambda x: torch.full_like(x, 2.0), ()),
     "sqrt": (lambda x: -0.25 / x.clamp_min(0).pow(1.5), ()),
+    "reciprocal": (lambda x: 2 / x.clamp_min(0).pow(3), ()),
 }
 """Each second derivative and its turning points; ReLU has none."""
+BOUNDED = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "sin": (-1.0, 1.0), "cos": (-1.0, 1.0)}
+"""Ranges of functions with bounded values."""
 LEVEL = {"gelu", "silu", "sigmoid", "tanh"}
 """Functions whose derivatives equal their limits beyond `FLAT`."""
 
@@ -126,6 +132,47 @@ def slope_range(name: str, low: Tensor, high: Tensor, table: Table = SLOPES) -> 
         far = torch.maximum(low.abs(), high.abs()) > QUARTERS[-1]
         least, most = torch.where(far, -1.0, least), torch.where(far, 1.0, most)
     return least, most
+
+
+def chord(name: str, centre: Tensor, reach: Tensor) -> Tensor:
+    """The mean slope over [centre - reach, centre + reach]; the slope at the centre for the smallest intervals."""
+    ends = FUNCTIONS[name](centre + reach) - FUNCTIONS[name](centre - reach)
+    slope = torch.where(reach > 1e-5 * (1 + centre.abs()), ends / (2 * reach), slope_at(name, centre))
+    return torch.where(slope.isfinite(), slope, slope_at(name, centre))
+
+
+def rest_range(name: str, low: Tensor, high: Tensor, centre: Tensor, slope: Tensor, cells: int = 32) -> Range:
+    """Bounds of g(x) = f(x) - f(centre) - slope (x - centre) over [low, high], elementwise, zero among them.
+
+    On a cell of width h, g exceeds its larger end at most by sup |f''| h² / 8, and by sup |f' - slope| h / 2.
+    """
+    function, start = FUNCTIONS[name], FUNCTIONS[name](centre)
+    least, most = torch.zeros_like(centre), torch.zeros_like(centre)
+    width, left, before = (high - low) / cells, low, function(low) - start - slope * (low - centre)
+    for number in range(1, cells + 1):
+        right = torch.lerp(low, high, number / cells)
+        after = function(right) - start - slope * (right - centre)
+        steep = torch.stack([end - slope for end in slope_range(name, left, right)]).abs().amax(0)
+        slack = nan_to_inf(steep * width / 2)
+        if name in CURVATURES:
+            bend = torch.stack(slope_range(name, left, right, table=CURVATURES)).abs().amax(0)
+            slack = torch.minimum(slack, nan_to_inf(bend * width.square() / 8))
+        least = torch.minimum(least, torch.minimum(before, after) - slack)
+        most = torch.maximum(most, torch.maximum(before, after) + slack)
+        left, before = right, after
+    if name in BOUNDED:
+        flat = (slope == 0) & ~(least.isfinite() & most.isfinite())
+        least = torch.where(flat, BOUNDED[name][0] - start, least)
+        most = torch.where(flat, BOUNDED[name][1] - start, most)
+    noise = ROUNDING * (1 + start.abs() + torch.maximum(most.abs(), least.abs()))
+    # In small intervals differences of values are rounding alone, and derivatives say more.
+    reach, tangent = torch.maximum(high - centre, centre - low), (slope_at(name, centre) - slope).abs()
+    size = torch.stack([end - slope for end in slope_range(name, low, high)]).abs().amax(0)
+    if name in CURVATURES:
+        bend = torch.stack(slope_range(name, low, high, table=CURVATURES)).abs().amax(0)
+        size = torch.minimum(nan_to_inf(size), nan_to_inf(tangent + bend * reach / 2))
+    size = nan_to_inf(size * reach * (1 + ROUNDING))
+    return -torch.minimum(nan_to_inf(noise - least), size), torch.minimum(nan_to_inf(most + noise), size)
 
 
 def _range(function: Callable[[Tensor], Tensor], turns: tuple[float, ...], low: Tensor, high: Tensor) -> Range:

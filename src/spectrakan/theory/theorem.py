@@ -91,7 +91,9 @@ def certified_constants(
         L_k=key_rate,
         L_v=value_rate,
         Lip_q=float(spectral_norm(gml.query.weight)),
-        L_KAN=float(box_bound(network, *summary.interval())) if isinstance(network, KAN) else _layers_norm(network),
+        L_KAN=float(box_bound(network, summary.low, summary.high))
+        if isinstance(network, KAN)
+        else _layers_norm(network),
         L_P=summary_rate,
         divisor=gml.divisor,
     )
