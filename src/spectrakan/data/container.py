@@ -8,6 +8,7 @@ hold names, never open files, so that they can be pickled; open files are kept i
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 from collections import OrderedDict
@@ -211,6 +212,13 @@ def _close(key: Key) -> None:
     handle = _open.pop(key)
     if key[0] == os.getpid() and hasattr(handle, "close"):
         handle.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close what is open while Python still runs: HDF5 reads files behind addresses through it, to the last."""
+    for key in list(_open):
+        _close(key)
 
 
 @contextmanager

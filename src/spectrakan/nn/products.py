@@ -30,9 +30,10 @@ def product(first: Float[Tensor, "m k"], second: Float[Tensor, "k n"]) -> Float[
     Its kernels for AVX-512 run at about twice the rate of the BLAS behind `@` on processors of AMD. Both arrays must
     be dense, because other strides take oneDNN's slow reference path.
     """
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or transformed():
+        return first @ second  # before sizes are compared: a traced program must not be tied to some of them
     fast = ONEDNN and first.dtype == second.dtype == torch.float32 and first.device.type == "cpu"
-    fast = fast and first.numel() * second.shape[1] >= LARGE and _is_dense(first) and _is_dense(second)
-    if fast and not (torch.is_grad_enabled() or torch.compiler.is_compiling() or transformed()):
+    if fast and first.numel() * second.shape[1] >= LARGE and _is_dense(first) and _is_dense(second):
         result: Tensor = torch.ops.mkldnn._linear_pointwise(first, second.T, None, "none", [], "")
         return result
     return first @ second
