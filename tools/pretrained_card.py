@@ -145,7 +145,8 @@ def certificate(found: dict[str, Any]) -> list[str]:
     cells = " x ".join(map(str, found["cells"]))
     about = (
         f"`sk.certify` around {found['inputs']} fresh inputs on {cells} cells, in sup-norm balls in normalised "
-        "units: how many times the change of its input the token's KAN, and how many times the change of the field the "
+        "units: how many times the change of its input the token's KAN, and how many times the change of "
+        "the field the "
         "modulation can change at most (the largest over the inputs), and what attacks reach."
     )
     lines = [about, "", "| radius | KAN | modulation | attacks on the modulation |", "|---:|---:|---:|---:|"]
