@@ -46,10 +46,11 @@ page: $(INSTALLED)
 
 # The tests in a browser need Chromium, and npm for the static page: Debian's packages where this user may install them.
 browser:
-	@if [ -z "$(BROWSER)" ] || ! command -v npm >/dev/null; then \
+	@missing="$(if $(BROWSER),,chromium) $$(command -v npm >/dev/null || echo npm)"; \
+	if [ -n "$$(echo $$missing)" ]; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium npm; \
-	  else echo "no chromium or npm here: the tests in a browser will be skipped"; fi; fi
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; \
+	  else echo "not installed:$$missing; the tests in a browser will be skipped"; fi; fi
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
