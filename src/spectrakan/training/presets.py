@@ -162,17 +162,17 @@ def preset(
     if budget not in BUDGETS:
         raise ConfigError(f"unknown budget '{budget}'{nearest(budget, BUDGETS)}")
     plan = _plan(problem, model, budget, windows)
-    own = size_of(model, problem.space_dims, variant)
+    size = size_of(model, problem.space_dims, variant)
     usual = RATES.get(model, (DEFAULT_RATE, DEFAULT_RATE))[problem.space_dims > 1]
-    own = OWN_RATES.get(problem.name, {})
-    rate = own.get(f"{model}/{variant}", own.get(model, usual))
+    rates = OWN_RATES.get(problem.name, {})
+    rate = rates.get(f"{model}/{variant}", rates.get(model, usual))
     return build_settings(
         RunSettings,
         {
             "task": problem.name,
             "budget": budget,
             "data": plan.data,
-            "model": {"name": model, "variant": variant, **complete_settings(model, variant, own)},
+            "model": {"name": model, "variant": variant, **complete_settings(model, variant, size)},
             "training": {"learning_rate": rate, **plan.training},
         },
     )

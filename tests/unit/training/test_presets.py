@@ -17,7 +17,7 @@ from spectrakan.fields import Trajectories
 from spectrakan.models.spectrakan import SpectraKANConfig
 from spectrakan.models.trivial import Persistence, TrivialConfig
 from spectrakan.training.assemble import validation_windows, validator
-from spectrakan.training.presets import BUDGETS, PLANS, preset
+from spectrakan.training.presets import BUDGETS, OWN_RATES, PLANS, SIZES, preset
 from spectrakan.training.resolve import resolve
 from spectrakan.training.runtime import Runtime
 
@@ -51,6 +51,22 @@ def test_the_default_model_is_the_class_default_at_every_budget(budget):
     for name in PLANS["short"]:
         model = preset(problem_named(name), budget=budget).model
         assert {key: model[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("model", SIZES)
+def test_a_preset_has_the_size_that_the_table_states(model):
+    for name, dims in (("cns1d", 1), ("droplet2d", 2)):
+        made, size = preset(problem_named(name), model).model, SIZES[model][dims - 1]
+        assert {key: made[key] for key in size} == size
+
+
+def test_a_rate_of_a_problem_changes_the_rate_alone(monkeypatch):
+    problem = problem_named("droplet2d")
+    before = preset(problem, "ffno")
+    monkeypatch.setitem(OWN_RATES, "droplet2d", {"ffno": 0.005})
+    after = preset(problem, "ffno")
+    assert after.training.learning_rate == 0.005
+    assert replace(after, training=before.training) == before
 
 
 def test_a_registered_or_own_problem_gets_steps_of_its_budget():
