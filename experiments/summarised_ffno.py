@@ -24,11 +24,36 @@ from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.conditioning import Conditioning
 from spectrakan.nn.embedding import channels_first, channels_last, with_params
-from spectrakan.nn.token import LIMIT, GlobalToken, summary_size
+from spectrakan.nn.token import LIMIT, NOISE_SHARE, GlobalToken, disturbed, summary_size
 from spectrakan.training.presets import SIZES
 
 HIDDEN = 32
 """Width of the MLP before FiLM, as SpectraKAN's token."""
+
+
+class RunningUnits(nn.Module):
+    """Units of a summary by the rule of `GlobalToken`, from averages over all batches so far."""
+
+    moments: Tensor
+    batches: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("moments", torch.stack([torch.zeros(size), torch.ones(size), torch.zeros(size)]))
+        self.register_buffer("batches", torch.zeros(()))
+
+    @torch.no_grad()
+    def learn(self, raw: Tensor, changed: Tensor) -> None:
+        """Add a batch of summaries `(batch, size)`, true and of disturbed frames."""
+        found = torch.stack([raw.mean(0), raw.square().mean(0), (changed - raw).square().mean(0)])
+        self.batches += 1
+        self.moments += (found - self.moments) / self.batches
+
+    def forward(self, raw: Tensor) -> Tensor:
+        """The summary in its units."""
+        mean, square, error = self.moments
+        scale = (square - mean.square() + error / NOISE_SHARE**2).clamp_min(1e-12).sqrt()
+        return (raw - mean) / scale
 
 
 class SummarisedFFNO(nn.Module):
@@ -38,7 +63,7 @@ class SummarisedFFNO(nn.Module):
         super().__init__()
         size = summary_size("dynamics", signature)
         self.way, self.read = way, GlobalToken(signature, kind="raw", pool="dynamics")
-        self.units = nn.BatchNorm1d(size, affine=False, momentum=None)
+        self.units = RunningUnits(size)
         extra = size - signature.num_params if way == "channels" else 0
         config = build_settings(FFNOConfig, {**SIZES["ffno"][signature.space_dims > 1], **chosen}, where="model")
         inner = replace(signature, num_params=signature.num_params + extra)
@@ -51,7 +76,10 @@ class SummarisedFFNO(nn.Module):
     def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """`(batch, history, *space, in)` -> `(batch, *space, out)` at unit scale."""
         axes = self.network.axes(x, grid)
-        summary = LIMIT * torch.tanh(self.units(self.read.raw_summary(x, params, axes)) / LIMIT)
+        raw = self.read.raw_summary(x, params, axes)
+        if self.training:
+            self.units.learn(raw.detach(), self.read.raw_summary(disturbed(x.detach(), axes, None), params, axes))
+        summary = LIMIT * torch.tanh(self.units(raw) / LIMIT)
         if self.way == "channels":
             return self.network._forward(x, summary, axes)
         field = self.network.lift(self.network.located(with_params(channels_first(x), params), axes))

@@ -32,7 +32,7 @@ from spectrakan.nn.feed_forward import Readout
 from spectrakan.nn.kan import Extension
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
-from spectrakan.nn.token import GlobalToken, Pool, TokenKind
+from spectrakan.nn.token import GlobalToken, Pool, TokenKind, disturbed
 from spectrakan.numerics.fourier import Basis
 
 BASIS_OF_BOUNDARY: dict[str, Basis] = {
@@ -174,13 +174,17 @@ class SpectraKAN(Operator):
         return self.gml.weights(token, features, axes)
 
     def _fit_network(self, windows: Iterable[Window]) -> None:
-        """The splines' grids, fitted to the token's inputs."""
-        if self.global_token is not None:
-            summaries = []
-            for window in windows:
-                history, params = self.network_inputs(window.inputs, window.params)
-                summaries.append(self.global_token.raw_summary(history, params, self.axes(history, window.grid)))
-            self.global_token.fit(torch.cat(summaries))
+        """The token's units and grids, fitted to summaries of the data, and of data whose frames err a little."""
+        if self.global_token is None:
+            return
+        generator, summaries = torch.Generator().manual_seed(0), []
+        for window in windows:
+            history, params = self.network_inputs(window.inputs, window.params)
+            axes = self.axes(history, window.grid)
+            both = [history, disturbed(history, axes, generator)]
+            summaries.append([self.global_token.raw_summary(each, params, axes) for each in both])
+        true, changed = zip(*summaries, strict=True)
+        self.global_token.fit(torch.cat(true), torch.cat(changed))
 
     def token_and_features(
         self, x: Tensor, params: Tensor | None, grid: Grid | None

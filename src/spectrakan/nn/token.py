@@ -6,9 +6,11 @@ P takes the history of the field at the centre of the domain (the paper), its me
 deviation; or `dynamics`, mean and standard deviation of the last frame and how the frames before led to it
 (`nn/summary`). Physical parameters are appended. The numbers of `dynamics` are brought to unit scale and limited,
 
-    z -> LIMIT tanh((z - m) / (s LIMIT)),     m and s their mean and spread in the training data,
+    z -> LIMIT tanh((z - m) / (s LIMIT)),     s^2 = spread^2 + (e / NOISE_SHARE)^2,
 
-so that the token, and all that it conditions, stays bounded whatever a rollout runs into.
+with m and spread their mean and standard deviation in the training data, and e their change when the frames err by
+FRAME_ERROR. A number that small errors of a rollout change as much as samples differ is thereby shrunk, and the
+token, and all that it conditions, stays bounded whatever a rollout runs into.
 Shapes: history `(batch, history, *space, field)`, params `(batch, params)`.
 """
 
@@ -31,7 +33,11 @@ from spectrakan.nn.summary import dynamics, num_coefficients
 Pool = Literal["center", "mean", "center+mean+std", "dynamics"]
 TokenKind = Literal["kan", "mlp", "raw", "none"]
 LIMIT = 4.0
-"""Largest number of `dynamics`, in standard deviations."""
+"""Largest number of `dynamics`, in units of its scale."""
+FRAME_ERROR = 0.01
+"""Size of the smooth errors of frames, for fields at unit scale, that a summary is fitted to endure."""
+NOISE_SHARE = 0.1
+"""What such errors may change of a summary at most, in units of its scale."""
 
 
 class GlobalToken(nn.Module):
@@ -107,14 +113,41 @@ class GlobalToken(nn.Module):
         return math.prod(float(_centre_stencil(axis, like)[1].abs().sum()) for axis in axes)
 
     @torch.no_grad()
-    def fit(self, raw: Tensor) -> None:
-        """Fit units and the splines' grids to `raw_summary` of training data `(samples, d_0)`."""
+    def fit(self, raw: Tensor, disturbed: Tensor) -> None:
+        """Fit units, or the splines' grids, to `raw_summary` of training data and of `disturbed` ones, `(n, d_0)`."""
         if self.pool == "dynamics":
+            error = (disturbed - raw).square().mean(0).sqrt()
             self.center.copy_(raw.mean(0))
-            self.scale.copy_(raw.std(0).clamp_min(1e-6))
-            raw = LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
-        if isinstance(self.network, KAN):
+            self.scale.copy_(torch.hypot(raw.std(0), error / NOISE_SHARE).clamp_min(1e-6))
+        elif isinstance(self.network, KAN):
             self.network.fit_grid(raw)
+
+
+def disturbed(history: Tensor, axes: Sequence[Axis], generator: torch.Generator | None) -> Tensor:
+    """The history with random long waves of size FRAME_ERROR on each frame and field, the same at every resolution.
+
+    Each error is a constant and the first 4 cosines and sines along each axis, all of equal expected size.
+    """
+    ends = history.shape[0], history.shape[1], history.shape[-1]
+    waves = [_long_waves(axis, history) for axis in axes]
+    size = FRAME_ERROR / (1 + sum(len(each) for each in waves)) ** 0.5
+    draws = [torch.randn(*ends, count, generator=generator) for count in (1, *(len(each) for each in waves))]
+    constant, *along = (size * draw.to(history) for draw in draws)
+    ones = [1] * len(axes)
+    error = constant.reshape(*ends[:2], *ones, ends[2])
+    for dim, (draw, wave) in enumerate(zip(along, waves, strict=True)):
+        shape = [*ends[:2], *ones, ends[2]]
+        shape[2 + dim] = wave.shape[1]
+        error = error + torch.einsum("bhfk,kn->bhnf", draw, wave).reshape(shape)
+    return history + error
+
+
+@kept
+def _long_waves(axis: Axis, like: Tensor) -> Tensor:
+    """Cosines and sines of unit mean square at the cell centres, `(8, n)`."""
+    angle = 2 * math.pi * torch.arange(1, 5, dtype=torch.float64)[:, None] * axis.centres
+    waves = math.sqrt(2) * torch.cat([angle.cos(), angle.sin()])
+    return waves.to(like.dtype).to(like.device)
 
 
 def summary_size(pool: Pool, signature: OperatorSignature) -> int:

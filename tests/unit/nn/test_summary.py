@@ -20,7 +20,7 @@ from spectrakan.nn.summary import (
     phases,
     solved,
 )
-from spectrakan.nn.token import LIMIT, GlobalToken
+from spectrakan.nn.token import FRAME_ERROR, LIMIT, GlobalToken, disturbed
 
 TURN = 2 * math.pi * WAVES
 """Derivatives are in units of those of the shortest wave."""
@@ -153,9 +153,30 @@ def test_a_token_of_dynamics_stays_bounded(generator):
     token, axes = GlobalToken(signature, pool="dynamics").double(), axes_of((24,), None, [True])
     history, params = torch.randn(40, 3, 24, 2, generator=generator, dtype=torch.float64), torch.ones(40, 1).double()
     raw = token.raw_summary(history, params, axes)
-    token.fit(raw)
+    token.fit(raw, raw)
     assert torch.allclose(token.summary(history, params, axes)[:, :-1].std(0), torch.ones(22).double(), atol=0.2)
     for size in (1e2, 1e6):
         found = token.summary(size * history, size * params, axes)
         assert float(found.abs().max()) <= LIMIT
         assert bool(token(size * history, size * params, axes).isfinite().all())
+
+
+def test_frame_errors_are_smooth_of_the_stated_size_and_the_same_at_every_resolution(generator):
+    """On twice as many cells the same errors, seen at the same points."""
+    found = {}
+    for cells in (16, 48):
+        axes = axes_of((cells, cells), None, [True, False])
+        zeros = torch.zeros(300, 2, cells, cells, 3, dtype=torch.float64)
+        found[cells] = disturbed(zeros, axes, generator.manual_seed(3))
+    assert float(found[16].square().mean().sqrt()) == pytest.approx(FRAME_ERROR, rel=0.05)
+    assert torch.allclose(found[16], found[48][:, :, 1::3, 1::3], atol=1e-12)
+
+
+def test_numbers_that_frame_errors_change_are_shrunk(generator):
+    """Spread 1 with an error of 1: the scale is 1 / NOISE_SHARE, so the error counts for NOISE_SHARE."""
+    signature = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    token = GlobalToken(signature, pool="dynamics").double()
+    raw = torch.randn(4000, 2, generator=generator, dtype=torch.float64)
+    error = torch.randn(4000, 2, generator=generator, dtype=torch.float64) * torch.tensor([0.0, 1.0])
+    token.fit(raw, raw + error)
+    assert torch.allclose(token.scale, torch.tensor([1.0, 101**0.5], dtype=torch.float64), rtol=0.05)
