@@ -82,16 +82,16 @@ def reproduce(
     python -m experiments development --model ffno             trained weights on samples that are no test
     python -m experiments --validation-only --task droplet2d --label wide model.width=48
     python -m experiments probe                                what tokens know of hidden parameters
-    python -m experiments freeze                               settles models and presets before the first test
+    python -m experiments freeze families                      settles code and settings before the first test
     """
     chosen = scale_named(scale)
     archive = Archive(results, cache or results / ".cache", scale)
     wanted = [word for word in words or [] if "=" not in word] or ["all"]
     overrides = [word for word in words or [] if "=" in word]
-    if wanted == [FREEZE]:
-        print(f"{freeze(archive, _frozen_cells(archive))}: commit it, then run the tables")
-        return
     only = Only.checked(chosen, case, model, seed)
+    if wanted[0] == FREEZE:
+        print(f"{freeze(archive, _frozen_cells(archive, wanted[1:], only))}: commit it, then run the tables")
+        return
     if wanted == [CONDITIONING]:
         print(to_markdown(conditioning.table(archive)))
         return
@@ -184,13 +184,12 @@ def _list(stages: Sequence[Stage], archive: Archive) -> None:
     print("Cells that follow from records still missing, such as seeds of the strongest baselines, are not counted.")
 
 
-def _frozen_cells(archive: Archive) -> list[Cell]:
-    """Every cell with a test at the scales under a freeze."""
+def _frozen_cells(archive: Archive, tables: Sequence[str], only: Only) -> list[Cell]:
+    """Every cell of the tables (all: no table named) with a test at the scales under a freeze."""
     archives = [replace(archive, scale=name) for name in FROZEN_SCALES]
-    tables = [name for name in TABLES if name != "rates"]
-    cells = [
-        cell for each in archives for stage in stages_of(tables, scale_named(each.scale)) for cell in stage(each)
-    ]
+    tables = tables or [name for name in TABLES if name != "rates"]
+    stages = [(only.of(stage), each) for each in archives for stage in stages_of(tables, scale_named(each.scale))]
+    cells = [cell for stage, each in stages for cell in stage(each)]
     return [cell for cell in dict.fromkeys(cells) if cell.test]
 
 

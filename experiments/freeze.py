@@ -1,9 +1,10 @@
-"""The freeze before the first test cell: from then on neither model nor presets change.
+"""The freeze before the first test cell: from then on neither model nor settings change.
 
-`python -m experiments freeze` writes `results/freeze.json`: the present commit and a hash of the settings of every
-competitor on every case at `short` and `long`. It refuses while learning rates are not bracketed, or while SpectraKAN
-has had more development trials on a case than F-FNO. The file is committed. Test samples of these scales are then
-read only by cells whose settings have the frozen hash and whose code has the frozen models, layers and presets.
+`python -m experiments freeze [TABLE ...]` writes `results/freeze.json`: the present commit and a hash of the settings
+of every competitor on every case of the tables at `short` and `long`. It refuses while a learning rate is not the
+best of a bracket, or while SpectraKAN has had more development trials on a case than F-FNO. The file is committed.
+Test samples of these scales are then read only by cells whose settings have the frozen hash and whose code has the
+frozen models, layers, data and equations. Further tables are added to the same freeze.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.archive import Archive
-from experiments.cells import Cell
-from experiments.frozen import FILE, FROZEN_CODE, git, key_of, settings_hash
-from experiments.learning_rates import next_rate, tried_rates
+from experiments.cells import Cell, run_settings
+from experiments.frozen import FILE, FROZEN_CODE, git, key_of, read_freeze, require_unchanged, settings_hash
+from experiments.learning_rates import Tried, best_rate, next_rate, tried_rates
 from experiments.out_of_the_box import TABLE as UNTUNED
 from experiments.scales import TRIVIAL
 from experiments.trials import trial_counts
@@ -27,34 +28,47 @@ RIVAL = "ffno"
 
 
 def freeze(archive: Archive, cells: Sequence[Cell]) -> Path:
-    """Write the freeze of the cells, after checking what must be settled before it."""
-    if reasons := [*open_rates(archive, cells), *unfair_cases(archive)]:
+    """Write the freeze of the cells, or add them to the one that is there, after checking what must be settled."""
+    cases = dict.fromkeys(cell.case for cell in cells)
+    if reasons := [*open_rates(archive, cells), *unfair_cases(archive, list(cases))]:
         raise ConfigError("not ready to freeze:\n" + "\n".join(f"- {reason}" for reason in reasons))
     if git("status", "--porcelain", "--untracked-files=no", "--", *FROZEN_CODE):
         raise ConfigError(f"commit the changes in {', '.join(FROZEN_CODE)} before freezing them")
-    document = {"commit": git("rev-parse", "HEAD"), "settings": {key_of(cell): settings_hash(cell) for cell in cells}}
     path = archive.results / FILE
+    document = read_freeze(archive) or {"commit": git("rev-parse", "HEAD"), "settings": {}}
+    require_unchanged(document["commit"])
+    for cell in cells:
+        known = document["settings"].setdefault(key_of(cell), settings_hash(cell))
+        if known != settings_hash(cell):
+            raise ConfigError(f"{key_of(cell)} was frozen with other settings, which cannot change any more")
     write_text_atomically(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
     return path
 
 
 def open_rates(archive: Archive, cells: Sequence[Cell]) -> list[str]:
-    """Competitors whose best learning rate is untried or at the edge, where one is chosen."""
+    """Competitors whose learning rate is not the best of trials that bracket it, where one is chosen."""
     tried = tried_rates(archive)
     chosen = [cell for cell in cells if not (cell.overrides or cell.table == UNTUNED or cell.model in TRIVIAL)]
-    wanted = dict.fromkeys((cell.case, cell.model, cell.variant) for cell in chosen)
-    return [
-        f"{case}, {model} ({variant}): rate {'not tried' if not found else 'at an edge'}"
-        for case, model, variant in wanted
-        if not (found := tried.get((case, model, variant), {})) or next_rate(found) is not None
-    ]
+    wanted = {(cell.case, cell.model, cell.variant): cell for cell in chosen}
+    found = {key: _open(cell, tried.get(key, {})) for key, cell in wanted.items()}
+    return [f"{case}, {model} ({variant}): {reason}" for (case, model, variant), reason in found.items() if reason]
 
 
-def unfair_cases(archive: Archive) -> list[str]:
-    """Cases on which SpectraKAN had more development trials than its rival."""
+def _open(cell: Cell, tried: Tried) -> str:
+    """What is open about a cell's learning rate, in words; empty if nothing is."""
+    if not tried:
+        return "rate not tried"
+    if next_rate(tried) is not None:
+        return "rate at an edge"
+    rate, best = run_settings(cell).training.learning_rate, best_rate(tried)
+    return "" if rate == best else f"its rate is {rate:g}, the best of the trials {best:g}"
+
+
+def unfair_cases(archive: Archive, cases: Sequence[str]) -> list[str]:
+    """Those of the cases on which SpectraKAN had more development trials than its rival."""
     counts = trial_counts(archive)
     return [
         f"{case}: {ours} development trials of spectrakan, {theirs} of {RIVAL}"
-        for case in dict.fromkeys(case for case, _ in counts)
+        for case in cases
         if (ours := counts.get((case, "spectrakan"), 0)) > (theirs := counts.get((case, RIVAL), 0))
     ]

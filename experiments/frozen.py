@@ -1,6 +1,7 @@
 """What a freeze covers, and the check before test samples are read.
 
-A freeze is `results/freeze.json` (`experiments/freeze`): a commit, and a hash of the settings of every cell.
+A freeze is `results/freeze.json` (`experiments/freeze`): a commit, and a hash of the settings of every cell. Tables
+may be frozen one after the other, all with the code of the first commit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from spectrakan.errors import ConfigError
 FILE = "freeze.json"
 SCALES = ("short", "long")
 """Scales whose test samples are read under a freeze."""
-FROZEN_CODE = tuple(f"src/spectrakan/{part}" for part in ("models", "nn", "numerics", "training", "data", "pde"))
+FROZEN_CODE = (
+    *(f"src/spectrakan/{part}" for part in ("models", "nn", "numerics", "training", "data", "pde")),
+    # Presets give settings alone, and those of every frozen cell are hashed.
+    ":!src/spectrakan/training/presets.py",
+)
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -34,18 +39,28 @@ def require_frozen(cell: Cell, archive: Archive) -> None:
     """Refuse to read test samples for a cell that the freeze does not cover; other scales need none."""
     if cell.scale not in SCALES:
         return
-    path = archive.results / FILE
-    if not path.is_file():
-        raise ConfigError(f"no freeze at '{path}': test samples are read after `python -m experiments freeze`")
-    document: dict[str, Any] = json.loads(path.read_text())
+    document = read_freeze(archive)
+    if document is None:
+        raise ConfigError("there is no freeze: test samples are read after `python -m experiments freeze`")
     frozen = document["settings"].get(key_of(cell))
     if frozen != settings_hash(cell):
         reason = "is not part of the freeze" if frozen is None else "has other settings than were frozen"
         raise ConfigError(f"{key_of(cell)} {reason}; its test samples stay unread")
-    commit = document["commit"]
+    require_unchanged(document["commit"])
+
+
+def read_freeze(archive: Archive) -> dict[str, Any] | None:
+    """The freeze beside the records, if there is one."""
+    path = archive.results / FILE
+    document: dict[str, Any] | None = json.loads(path.read_text()) if path.is_file() else None
+    return document
+
+
+def require_unchanged(commit: str) -> None:
+    """Refuse to go on if the frozen code differs from that of the freeze, or the history does not contain it."""
     if not descends(commit) or git("diff", "--name-only", commit, "--", *FROZEN_CODE):
         raise ConfigError(
-            f"models, layers or presets changed since the freeze at {commit[:12]}; draw new test samples"
+            f"models, layers, data or equations changed since the freeze at {commit[:12]}; draw new test samples"
         )
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from experiments import freeze as freezing
 from experiments import frozen
 from experiments.archive import Archive
 from experiments.cells import Cell
@@ -27,7 +28,7 @@ def trial(case: str, model: str, label: str, table: str = "search", **overrides:
 
 
 def test_no_test_sample_is_read_without_a_freeze(short: Archive):
-    with pytest.raises(ConfigError, match="no freeze"):
+    with pytest.raises(ConfigError, match="there is no freeze"):
         run_cell(CELL, short)
     assert short.ledger.read() == []
     frozen.require_frozen(Cell("main", "smoke", "darcy2d", "fno"), short)  # other scales need none
@@ -37,9 +38,10 @@ def test_spectrakan_may_not_have_more_trials_than_its_rival(short: Archive, keep
     for number in range(2):
         keep(trial("darcy2d", "spectrakan", f"t{number}"), 0.1, validation=0.1)
     keep(trial("darcy2d", "ffno", "t0"), 0.1, validation=0.1)
-    assert unfair_cases(short) == ["darcy2d: 2 development trials of spectrakan, 1 of ffno"]
+    assert unfair_cases(short, ["darcy2d"]) == ["darcy2d: 2 development trials of spectrakan, 1 of ffno"]
+    assert unfair_cases(short, ["cns1d"]) == []
     keep(trial("darcy2d", "ffno", "lr", "rates"), 0.1, validation=0.1)
-    assert unfair_cases(short) == []
+    assert unfair_cases(short, ["darcy2d"]) == []
 
 
 def test_rates_must_be_bracketed(short: Archive, keep):
@@ -50,6 +52,27 @@ def test_rates_must_be_bracketed(short: Archive, keep):
     assert open_rates(short, [CELL]) == ["darcy2d, fno (default): rate at an edge"]
     keep(trial("darcy2d", "fno", "lr0.03", "rates", learning_rate="0.03"), 0.1, validation=0.4)
     assert open_rates(short, [CELL]) == []
+    keep(trial("darcy2d", "fno", "lr0.001", "rates", learning_rate="0.001"), 0.1, validation=0.4)
+    keep(trial("darcy2d", "fno", "lr0.003", "rates", learning_rate="0.003"), 0.1, validation=0.1)
+    assert open_rates(short, [CELL]) == ["darcy2d, fno (default): its rate is 0.01, the best of the trials 0.003"]
+
+
+def test_tables_are_frozen_one_after_the_other_with_one_code(short: Archive, monkeypatch):
+    """The commit stays the first one's; a frozen cell cannot get other settings."""
+    commits = iter(["a" * 40, "b" * 40])
+    monkeypatch.setattr(freezing, "git", lambda *arguments: next(commits) if "rev-parse" in arguments else "")
+    monkeypatch.setattr(freezing, "require_unchanged", lambda commit: None)
+    monkeypatch.setattr(freezing, "open_rates", lambda archive, cells: [])
+    short.results.mkdir(parents=True, exist_ok=True)
+    other = Cell("families", "short", "burgers1d_given", "ffno")
+    freezing.freeze(short, [CELL])
+    freezing.freeze(short, [other])
+    document = frozen.read_freeze(short)
+    assert document is not None
+    assert document["commit"] == "a" * 40
+    assert document["settings"] == {frozen.key_of(cell): frozen.settings_hash(cell) for cell in (CELL, other)}
+    with pytest.raises(ConfigError, match="frozen with other settings"):
+        freezing.freeze(short, [Cell("main", "short", "darcy2d", "fno", overrides=("model.width=9",))])
 
 
 def test_changed_settings_and_foreign_histories_are_refused(short: Archive, monkeypatch):
