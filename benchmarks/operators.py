@@ -29,6 +29,9 @@ STATED: dict[str, Any] = {
 """Both branches and squeeze-excitation, with skip blocks."""
 
 
+READOUT: dict[str, Any] = {"pool": "center", "conditioning": "readout"}
+
+
 def models() -> dict[str, nn.Module]:
     """The operators that are compared, all of width 32 with three fields in and out."""
     from neuralop.models import FNO
@@ -37,7 +40,7 @@ def models() -> dict[str, nn.Module]:
     return {
         "SpectraKAN (32 channels, 12 modes, 4 + 4 layers)": sk.build_model("spectrakan", signature, **STATED),
         "SpectraKAN (default)": sk.build_model("spectrakan", signature),
-        "SpectraKAN (conditioned)": sk.build_model("spectrakan", signature, variant="conditioned"),
+        "SpectraKAN (token in the readout)": sk.build_model("spectrakan", signature, **READOUT),
         "SpectraKAN (paper)": sk.build_model("spectrakan", signature, variant="paper"),
         "our FNO (12 modes of either sign)": sk.build_model("fno", signature, width=32, num_modes=12),
         "FNO(12, 12)": FNO(n_modes=(12, 12), in_channels=3, out_channels=3, hidden_channels=32, n_layers=4),

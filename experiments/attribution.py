@@ -27,8 +27,8 @@ FFNO_RATE = 0.01
 """F-FNO's learning rate in the presets."""
 
 ROWS: dict[str, Variant] = {
-    "whole": Variant("SpectraKAN, conditioned"),
-    "no_token": Variant("no token", {"model.token": "none", "model.conditioning": "readout"}),
+    "whole": Variant("SpectraKAN"),
+    "no_token": Variant("no token", {"model.token": "none"}),
     "no_attention": Variant("token without attention", {"model.use_gml": False}),
     "readout": Variant("token in the readout only", {"model.conditioning": "readout", "model.pool": "center"}),
     "film": Variant("token without transport", {"model.conditioning": "film"}),
@@ -107,7 +107,7 @@ def _variant(name: str, row: Variant) -> str:
     """The named settings that a row starts from."""
     if row.model != "spectrakan":
         return "default"
-    return "paper" if name.startswith("paper") else "conditioned"
+    return "paper" if name.startswith("paper") else "default"
 
 
 def tables(archive: Archive) -> list[Table]:

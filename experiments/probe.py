@@ -34,7 +34,7 @@ Array = npt.NDArray[np.float64]
 Kernel = Literal["linear", "gaussian"]
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 FILE = "probe.json"
-PROBED = ("spectrakan", "conditioned", "whole")
+PROBED = ("spectrakan", "default", "whole")
 """Model, variant and label of the runs that are probed, in the table of families or among the trials."""
 SOURCES = ("token", "summary")
 FOLDS = 5

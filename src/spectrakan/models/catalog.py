@@ -68,14 +68,14 @@ MODELS: dict[str, Entry] = {
 
 _PAPER: dict[str, Any] = {
     "num_modes": 12, "coarse_num_layers": 4, "coarse_mixing": "axial", "block": "plain", "squeeze_excite": "plain",
-    "basis": "fourier", "coordinates": "all", "extension": "zero", "predict": "direct", "noise_level": 0.0,
+    "basis": "fourier", "coordinates": "all", "extension": "zero", "pool": "center", "conditioning": "readout",
+    "predict": "direct", "noise_level": 0.0,
 }  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "spectrakan": {"paper": _PAPER, "conditioned": {"conditioning": "both", "pool": "dynamics"}},
+    "spectrakan": {"paper": _PAPER},
     "amfno": {"paper": _PAPER},
 }
-"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter,
-`conditioned` a trunk that depends on how the state evolves."""
+"""Named sets of settings beside `default`, which is the class's own: `paper` is the text to the letter."""
 
 OWN = "module"
 """Name under which a module that is handed over, not registered, is configured: it has only stages."""

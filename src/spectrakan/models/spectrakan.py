@@ -5,8 +5,9 @@ t = Phi_KAN(P(u))                                        global token (G-KAN)
 A = sum_y softmax_y(<Q t, K f(y)> / d_a) V f(y)          global modulation (GML)
 N(x) = R([f(x), A])                                      pointwise readout; the stages around N are every model's
 
-With `conditioning` the token also acts on the layers of the trunk (`nn/conditioning`). Without a token the model is
-AMFNO, the multi-scale gated Fourier operator of the paper's ablation.
+Where fields evolve, the token is computed from how they do, and also acts on the layers of the trunk
+(`nn/conditioning`). Without a token the model is AMFNO, the multi-scale gated Fourier operator of the paper's
+ablation.
 """
 
 from __future__ import annotations
@@ -84,9 +85,10 @@ class SpectraKANConfig:
     """Hidden channels of the pointwise readout."""
     token: TokenKind = "kan"
     """Network that computes the token: `kan` (the paper), `mlp`, `raw` (the pooled numbers) or `none`."""
-    pool: Pool = "center"
-    """What the token is computed from (P): the field's `center` (the paper), its `mean`, `center+mean+std`, or
-    `dynamics`: mean and spread of the last frame and how the frames before led to it."""
+    pool: Pool | Literal["auto"] = "auto"
+    """What the token is computed from (P): the field's `center` (the paper), its `mean`, `center+mean+std`,
+    `dynamics` (mean and spread of the last frame and how the frames before led to it), or "auto": dynamics where
+    fields evolve, the centre where they are steady."""
     token_width: Count = 32
     """Numbers in the token (C_kan), and width of its network's hidden layer."""
     spline_order: Annotated[int, Field(ge=1, le=5)] = 3
@@ -99,12 +101,13 @@ class SpectraKANConfig:
     """Whether the token attends to the features (GML); else it enters the readout by a linear map."""
     attention_width: Count = 32
     """Width of queries, keys and values (d_a)."""
-    conditioning: ConditioningKind = "readout"
+    conditioning: ConditioningKind | Literal["auto"] = "auto"
     """Where the token acts: in the `readout` alone (the paper), or also on the trunk's features (`film`), on the
-    shift and damping of its Fourier modes (`transport`), or on `both`."""
+    shift and damping of its Fourier modes (`transport`), on `both`, or "auto": both where fields evolve, the readout
+    where they are steady."""
 
     def __post_init__(self) -> None:
-        if self.conditioning != "readout" and self.token == "none":
+        if self.conditioning not in ("auto", "readout") and self.token == "none":
             raise ConfigError(f"conditioning='{self.conditioning}' needs a token; set token='kan'")
 
 
@@ -124,7 +127,7 @@ class SpectraKAN(Operator):
             self.global_token = GlobalToken(
                 signature,
                 kind=config.token,
-                pool=config.pool,
+                pool=pool_of(signature, config),
                 width=config.token_width,
                 spline_order=config.spline_order,
                 num_intervals=config.num_intervals,
@@ -137,14 +140,13 @@ class SpectraKAN(Operator):
         self.broadcast = None if attends or not self.global_token else nn.Linear(token_width, value_width)
         self.readout = Readout(config.width, value_width, config.readout_width, self.network_out_channels)
         self.conditioning = None
-        if config.conditioning != "readout":
+        conditioning = conditioning_of(signature, config)
+        if conditioning != "readout":
             axial = config.coarse_mixing == "axial"
             coarse = [config.coarse_num_modes if axial else 0] * config.coarse_num_layers
             modes = [fine.num_modes] * config.num_layers + coarse
             hidden = config.width * (config.mlp_ratio if fine.kind == "residual" else 1)
-            self.conditioning = Conditioning(
-                token_width, config.conditioning, hidden, config.width, fine.bases, modes
-            )
+            self.conditioning = Conditioning(token_width, conditioning, hidden, config.width, fine.bases, modes)
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Trunk, token, modulation and readout at unit scale."""
@@ -243,6 +245,20 @@ def located_axes(signature: OperatorSignature, config: SpectraKANConfig) -> tupl
     boundary = signature.boundary or ("wall",) * signature.space_dims
     everywhere = config.coordinates == "all"
     return tuple(dim for dim, kind in enumerate(boundary) if everywhere or kind in BOUNDED)
+
+
+def pool_of(signature: OperatorSignature, config: SpectraKANConfig) -> Pool:
+    """What the token is computed from, with "auto" resolved."""
+    if config.pool != "auto":
+        return config.pool
+    return "dynamics" if signature.evolves else "center"
+
+
+def conditioning_of(signature: OperatorSignature, config: SpectraKANConfig) -> ConditioningKind:
+    """Where the token acts, with "auto" resolved."""
+    if config.conditioning != "auto":
+        return config.conditioning
+    return "both" if signature.evolves and config.token != "none" else "readout"
 
 
 def fine_blocks(signature: OperatorSignature, config: SpectraKANConfig) -> BlockSettings:

@@ -24,7 +24,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
 from spectrakan.nn.axis import Axis, kept, mean_over, over_parts
 from spectrakan.nn.kan import KAN, SplineOptions
@@ -102,15 +101,6 @@ class GlobalToken(nn.Module):
         else:
             pooled = [part(history, axes).flatten(1) for part in _PARTS[self.pool]]
         return torch.cat(pooled if params is None else [*pooled, params], dim=1)
-
-    def gain(self, axes: Sequence[Axis]) -> float:
-        """Bound of the change of a pooled number over the largest change of the field: sum of absolute weights."""
-        if self.pool == "mean":
-            return 1.0
-        if self.pool == "dynamics":
-            raise ConfigError("no gain is known of pool='dynamics'; use 'center', 'mean' or 'center+mean+std'")
-        like = torch.zeros((), dtype=torch.float64)
-        return math.prod(float(_centre_stencil(axis, like)[1].abs().sum()) for axis in axes)
 
     @torch.no_grad()
     def fit(self, raw: Tensor, disturbed: Tensor) -> None:

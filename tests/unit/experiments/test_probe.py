@@ -67,7 +67,7 @@ def test_numbers_are_those_of_the_model(given: bool):
     signature = sk.OperatorSignature(
         space_dims=1, history=3, in_channels=1, out_channels=1, num_params=2 * given, boundary=("periodic",)
     )
-    model = sk.build_model("spectrakan", signature, variant="conditioned", width=8)
+    model = sk.build_model("spectrakan", signature, width=8)
     found = described(model, data)
     x = torch.as_tensor(data.values[:, :3], dtype=torch.float32)
     params = torch.as_tensor(data.params, dtype=torch.float32) if given else None
@@ -86,7 +86,7 @@ def test_a_trained_model_is_probed_and_shown(archive: Archive, monkeypatch):
         "data.num_samples": 12, "data.resolution": 32, "data.frames": 5, "training.epochs": 1, "model.width": 8,
     }  # fmt: skip
     case = "advection_diffusion1d_hidden"
-    cell = Cell("search", "smoke", case, "spectrakan", "conditioned", 0, as_overrides(small), "whole", test=False)
+    cell = Cell("search", "smoke", case, "spectrakan", "default", 0, as_overrides(small), "whole", test=False)
     run_cell(cell, archive)
     family = FAMILIES["advection_diffusion1d"]
     samples = generate(family.problem, 100, 32, seed=9, frames=5, params=dict(family.ranges))

@@ -81,7 +81,7 @@ def test_each_gate_each_knot_and_each_weight_is_reached():
     real, and the last knot of a spline, which lies beyond its grid (it counts where splines run out to zero)."""
     totals: dict[str, torch.Tensor] = {}
     for seed in range(3):
-        model = built(signature(), seed)
+        model = built(signature(), seed, pool="center")  # `dynamics` has numbers that are zero between walls
         x = torch.randn(128, 2, 16, 15, 3)
         model.fit_windows([sk.Window(x, x[:, -1:] + 1)])  # grids where the data are
         model(x).square().mean().backward()
@@ -170,7 +170,7 @@ def test_an_unknown_model_names_the_nearest():
 
 
 def test_the_token_and_the_modulation_are_what_the_readout_gets():
-    model = built(signature(num_params=1), attention_width=5, token_width=6)
+    model = built(signature(num_params=1), attention_width=5, token_width=6, conditioning="readout")
     x, params = torch.randn(4, 2, 9, 8, 3), torch.randn(4, 1)
     token, value = model.token(x, params), model.modulation(x, params)
     assert token.shape == (4, 6)

@@ -10,7 +10,7 @@ import torch
 
 from spectrakan.fields import Grid, OperatorSignature
 from spectrakan.nn.axis import axes_of
-from spectrakan.nn.token import GlobalToken, centre_value
+from spectrakan.nn.token import centre_value
 
 
 def function(x: torch.Tensor) -> torch.Tensor:
@@ -61,13 +61,3 @@ def test_cubic_fields_are_exact_on_few_cells_in_any_dimension(cells, generator):
         field = field[..., None] * sum(power * axis.centres**n for n, power in enumerate(powers))
         exact *= float(sum(power * 0.5**n for n, power in enumerate(powers)))
     assert float(centre_value(field[..., None], axes)) == pytest.approx(exact, abs=1e-12)
-
-
-def test_its_gain_bounds_the_change_of_the_summary(generator):
-    token = GlobalToken(ONE, pool="center")
-    axes = axes_of((8, 8), None, [False, False])
-    assert token.gain(axes) == pytest.approx(1.25**2)
-    pattern = torch.cat([torch.zeros(2), torch.tensor([-1.0, 1.0, 1.0, -1.0]), torch.zeros(2)])
-    field = (pattern[:, None] * pattern).view(1, 1, 8, 8, 1)
-    assert float(centre_value(field, axes)) == pytest.approx(1.25**2)
-    assert GlobalToken(ONE, pool="mean").gain(axes) == 1.0
