@@ -26,6 +26,8 @@ from spectrakan.runs import RunFolder, make_record, read_log
 from spectrakan.storage import versions, write_text_atomically
 from spectrakan.training import EpochEnded, Event, Listener, Run, RunSettings, resume, train
 
+VALIDATED = ("rates",)
+"""Tables whose cells are chosen by validation alone: development samples are not scored for them."""
 KEPT = ("metrics", "metrics_per_field", "num_samples", "horizon", "resolution")
 """What is kept of scores beside the main ones."""
 
@@ -92,7 +94,7 @@ def run_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -
     }
     datasets = Datasets(archive)
     scores = score_test(run.model, cell, prepared, datasets, details) if cell.test else {}
-    samples = None if cell.test else datasets.development(cell.case)
+    samples = None if cell.test or cell.table in VALIDATED else datasets.development(cell.case)
     if samples is not None:
         errors = sample_errors(run.model, samples, prepared.horizon)
         details["development"] = {"seed": DEVELOPMENT_SEED, **summary_of(errors)}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import spectrakan as sk
-from spectrakan.nn.conditioning import FAINT, FARTHEST, STRONGEST, Conditioning, transported
+from spectrakan.nn.conditioning import FAINT, FARTHEST, GAIN, STRONGEST, Conditioning, transported
 
 KINDS = ["film", "transport", "both"]
 SMALL = {"width": 6, "num_modes": 4, "num_layers": 2, "noise_level": 0.0}
@@ -100,7 +100,7 @@ def test_transport_solves_the_advection_diffusion_equation(generator):
     shift = FARTHEST * numbers[0].tanh()
     damping = STRONGEST / 2 * (1 + (numbers[1] + FAINT).tanh())
     modes = torch.randn(4, 6, 2, generator=generator, dtype=torch.complex128)
-    factors = torch.view_as_complex(transported(numbers, 4).movedim(1, -1).contiguous())
+    factors = torch.view_as_complex(transported(numbers / GAIN, 4).movedim(1, -1).contiguous())
     wave = torch.arange(4, dtype=torch.float64)[:, None, None]
     rate = -2j * math.pi * wave * shift - damping * (wave / 3) ** 2
     assert (factors * modes - torch.exp(rate) * modes).abs().max() < 1e-12
