@@ -28,7 +28,7 @@ from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, RunError
 from spectrakan.evaluation.batches import Share
 from spectrakan.fields import SpaceGroup, Window
-from spectrakan.processor import REMEDY, needs_cap
+from spectrakan.processor import REMEDY, keep_freed_memory, needs_cap
 from spectrakan.training.settings import RunSettings, RuntimeSettings
 
 LOST = ("gloo", "NCCL", "Connection", "connection")
@@ -153,6 +153,8 @@ def started(config: RuntimeSettings) -> Iterator[Runtime]:
     mixed = config.precision == "bfloat16"
     if mixed and device.type == "cpu":
         require_bfloat16()
+    if device.type == "cpu":
+        keep_freed_memory()
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     if config.threads:
         torch.set_num_threads(config.threads)
