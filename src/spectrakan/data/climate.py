@@ -32,7 +32,7 @@ from spectrakan.fields import FieldSpec, Trajectories
 SHIPPED = "climate_daily.npz"
 """730 simulated days on 32 x 64 points, part of the package; made by `tools/make_climate.py`."""
 
-READABLE = (".nc", ".nc4", ".cdf", ".netcdf", ".zarr")
+READABLE = (".nc", ".nc4", ".cdf", ".netcdf")
 """Endings of the files of a folder that are read."""
 
 ClimatePath = str | Path | Sequence[str | Path] | None
@@ -82,7 +82,7 @@ def load_climate(path: ClimatePath = None) -> Trajectories:
     gives the dates as well.
 
     `path` is None for the days that come with the package; an npz file (this set in full, the 72 x 72
-    `weather_dataset.npz`, or arrays `tas` and `ps` with `lat`, `lon`, `time`); or netCDF or Zarr: a folder, a
+    `weather_dataset.npz`, or arrays `tas` and `ps` with `lat`, `lon`, `time`); or netCDF: a folder, a
     pattern such as `'ncep/*.19??.nc'`, a file or a list of files.
 
     >>> days = load_climate()
@@ -114,7 +114,7 @@ def _expand(path: str | Path | Sequence[str | Path]) -> list[Path]:
     """The files that a folder, a pattern, a name or a list of names stands for, sorted."""
     found: list[Path] = []
     for item in map(Path, [path] if isinstance(path, str | Path) else path):
-        if item.is_dir() and item.suffix != ".zarr":
+        if item.is_dir():
             files = sorted(entry for entry in item.iterdir() if entry.suffix in READABLE)
         else:
             files = [item] if item.exists() else sorted(Path(item.anchor).glob(str(item.relative_to(item.anchor))))

@@ -1,6 +1,6 @@
 """What a data file holds, whatever its kind: named arrays and attributes, before any of it has a meaning.
 
-A file's kind (HDF5, npz, netCDF, Zarr, .pt, .mat) says how bytes become arrays; its layout (native, PDEBench,
+A file's kind (HDF5, npz, netCDF, .pt, .mat) says how bytes become arrays; its layout (native, PDEBench,
 named axes, ...) says what the arrays mean. A container is independent of the layout, so that every layout can be
 read from every kind of file. Arrays are read block by block, in the order of axes in which they were stored. They
 hold names, never open files, so that they can be pickled; open files are kept in a table per process.
@@ -172,12 +172,12 @@ class FileSource:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """The stamp of a file as it is now; a folder has none, because its parts change one by one."""
+    """The stamp of a file as it is now."""
     try:
         status = path.stat()
     except OSError as problem:
         raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
-    return None if path.is_dir() else (status.st_ino, status.st_size, status.st_mtime_ns)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def read_whole(source: Source) -> npt.NDArray[Any]:
@@ -208,9 +208,9 @@ def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
 
 
 def _close(key: Key) -> None:
-    """Forget a handle and close it, if it is this process's; a folder of files (Zarr) has none to close."""
+    """Forget a handle and close it, if it is this process's."""
     handle = _open.pop(key)
-    if key[0] == os.getpid() and hasattr(handle, "close"):
+    if key[0] == os.getpid():
         handle.close()
 
 

@@ -36,16 +36,15 @@ def load_dataset(
     path: Path | str,
     *,
     mapping: DataMapping | Mapping[str, Any] | Path | str | None = None,
-    allow_virtual: bool = False,
     most_bytes: float = math.inf,
 ) -> Trajectories:
-    """Read a data set of any known format: HDF5, npz, netCDF, Zarr, .pt or .mat, known by content, not by name.
+    """Read a data set of any known format: HDF5, npz, netCDF, .pt or .mat, known by content, not by name.
 
     A `mapping` (settings, a dictionary, or a YAML file) says what the arrays of a foreign file mean and overrules
     its layout. An address (`hf://`, `https://`, ...) of an HDF5 file is read through fsspec, as far as it is used.
     Fields of more than 256 MB, or than `most_bytes`, stay in the file as a `LazyArray`; smaller ones are read.
-    A file that is damaged or unsafe, or that no layout fits, raises `DataFormatError`. HDF5 files that refer to
-    other files are refused; `allow_virtual` accepts virtual datasets whose sources lie in the same folder.
+    A file that is damaged or unsafe, or that no layout fits, raises `DataFormatError`. So does an HDF5
+    file that refers to other files.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "waves.npz"
@@ -57,7 +56,7 @@ def load_dataset(
     chosen = mapped.as_mapping(mapping)
     with released(path), decoding(path):
         try:
-            container = open_container(path, allow_virtual=allow_virtual)
+            container = open_container(path)
             found = _read(container) if chosen is None else mapped.read(container, chosen)
         except ShapeError as problem:
             raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None

@@ -119,13 +119,6 @@ def test_a_file_with_levels_says_which(tmp_path: Path):
     np.testing.assert_array_equal(single.temperature, days_in([path, pressure]).temperature)
 
 
-def test_a_zarr_store_is_read_like_a_netcdf_file(tmp_path: Path):
-    air, pres = (write_ncep(tmp_path, name, 1990, DAYS) for name in ("air", "pres"))
-    with xarray.open_dataset(air) as one, xarray.open_dataset(pres) as two:
-        xarray.merge([one, two]).to_zarr(tmp_path / "both.zarr", zarr_format=2, consolidated=True)
-    np.testing.assert_array_equal(days_in(tmp_path / "both.zarr").pressure, days_in([air, pres]).pressure)
-
-
 def test_foreign_and_truncated_files_give_one_kind_of_error(tmp_path: Path):
     whole = write_ncep(tmp_path, "air", 1990, DAYS[:1])
     pressure = write_ncep(tmp_path, "pres", 1990, DAYS[:1])
