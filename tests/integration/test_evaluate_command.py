@@ -54,18 +54,16 @@ def test_scores_are_those_of_training_and_are_kept_with_their_provenance(droplet
 
 
 def test_every_question_has_its_table_and_its_place_in_the_record(droplets, capsys):
-    evaluate(droplets, with_profile=True, cost=True, stability=True, bands=True)
+    evaluate(droplets, cost=True, stability=True, bands=True)
     told = capsys.readouterr().out
-    record = read(droplets, "test-profile-cost-stability-bands")
-    assert record["profile"]["relative_l2"]["all"][-1] > 0
-    assert f"{record['profile']['relative_l2']['all'][0]:.4g}" in told
+    record = read(droplets, "test-cost-stability-bands")
+    assert f"{record['metrics_per_frame']['relative_l2'][-1]:.4g}" in told
     assert f"{record['cost']['seconds']:.4g} s" in told
     assert (record["stability"]["horizon"], record["stability"]["frames_with_truth"]) == (20, 20)
     assert f"{record['stability']['blow_ups']} of {record['stability']['num_samples']} samples blow up" in told
     assert record["bands"]["promised"] == 0.9
     assert "Bands per trajectory from 12 trajectories" in told
-    for heading in ("Relative L2 error against time", "Energy by band", "Drift of the domain's mean", "mass"):
-        assert heading in told
+    assert "Error against time" in told
 
 
 def test_several_resolutions_are_solved_and_laid_side_by_side(droplets, capsys):

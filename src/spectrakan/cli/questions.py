@@ -1,4 +1,4 @@
-"""What `spectrakan evaluate` answers about a run: scores, profile, cost, stability and error bands."""
+"""What `spectrakan evaluate` answers about a run: scores, cost, stability and error bands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from spectrakan.evaluation import (
     check_bands,
     check_evaluation,
     check_stability,
-    profile,
     resolution_scores,
     rollout_cost,
     stability,
@@ -104,16 +102,11 @@ def _scores(subject: Subject, asked: Asked, runtime: Runtime) -> dict[str, Any]:
         return entries[0] | {"resolutions": {"trained_at": subject.trained_at, "resolutions": entries}}
 
 
-def _rollouts(function: Callable[..., dict[str, Any]], subject: Subject, horizon: int | None) -> dict[str, Any]:
-    """What a function of rollouts finds on the samples."""
-    with progress_bar(function.__name__) as progress:
-        return function(
-            subject.model,
-            subject.trajectories,
-            subject.ahead(horizon),
-            samples=subject.samples,
-            settings=EvaluationSettings(progress=progress),
-        )
+def _stability(subject: Subject, horizon: int | None) -> dict[str, Any]:
+    with progress_bar("stability") as progress:
+        settings = EvaluationSettings(progress=progress)
+        ahead = subject.ahead(horizon)
+        return stability(subject.model, subject.trajectories, ahead, samples=subject.samples, settings=settings)
 
 
 def _cost(subject: Subject, horizon: int | None) -> dict[str, Any]:
@@ -141,9 +134,8 @@ def _bands(subject: Subject, horizon: int | None) -> dict[str, Any]:
 
 
 QUESTIONS: dict[str, Callable[[Subject, int | None], dict[str, Any]]] = {
-    "profile": partial(_rollouts, profile),
     "cost": _cost,
-    "stability": partial(_rollouts, stability),
+    "stability": _stability,
     "bands": _bands,
 }
 """What each question runs."""

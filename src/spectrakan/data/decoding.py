@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spectrakan.errors import DataFormatError, SpectraKANError
+from spectrakan.errors import DataFormatError, ShapeError, SpectraKANError
 
 MAX_INFLATION = int(os.environ.get("SPECTRAKAN_MAX_INFLATION", "100"))
 """Largest accepted ratio of decoded to stored bytes; set the environment variable for sound files beyond it."""
@@ -43,6 +43,8 @@ def decoding(path: Path, key: str = "", *, kind: str = "data") -> Iterator[None]
     """Turn whatever a decoder raises inside the block into one `DataFormatError` that names file and key."""
     try:
         yield
+    except ShapeError as problem:
+        raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
     except SpectraKANError:
         raise
     except Exception as problem:

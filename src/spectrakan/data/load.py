@@ -18,7 +18,7 @@ from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.hdf5 import is_remote
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
-from spectrakan.errors import DataFormatError, ShapeError
+from spectrakan.errors import DataFormatError
 from spectrakan.fields import Array, Trajectories
 
 LAYOUTS: tuple[Callable[[Container], Trajectories | None], ...] = (
@@ -55,11 +55,8 @@ def load_dataset(
     path = Path(path) if is_remote(path) else Path(path).absolute()
     chosen = mapped.as_mapping(mapping)
     with released(path), decoding(path):
-        try:
-            container = open_container(path)
-            found = _read(container) if chosen is None else mapped.read(container, chosen)
-        except ShapeError as problem:
-            raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
+        container = open_container(path)
+        found = _read(container) if chosen is None else mapped.read(container, chosen)
         return held(found, min(HELD_BYTES, most_bytes))
 
 

@@ -13,6 +13,5 @@ from spectrakan.evaluation.bands import (
 from spectrakan.evaluation.batches import EvaluationSettings, Share
 from spectrakan.evaluation.cost import rollout_cost
 from spectrakan.evaluation.evaluate import check_evaluation, check_output, evaluate
-from spectrakan.evaluation.profile import profile
 from spectrakan.evaluation.resolution import resolution_scores
 from spectrakan.evaluation.stability import check_stability, stability

@@ -22,8 +22,8 @@ from spectrakan.errors import ConfigError
 from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, Samples, all_or, heading, predicted_batches
 from spectrakan.evaluation.evaluate import scored_frames
 from spectrakan.evaluation.operators import as_operator
-from spectrakan.evaluation.profile import ErrorGrowth
-from spectrakan.fields import Trajectories
+from spectrakan.fields import Grid, Trajectories
+from spectrakan.metrics import relative_error
 from spectrakan.runs.record import as_json
 
 FACTOR = 5
@@ -75,12 +75,12 @@ def stability(
     longer = bool(trajectories.origin) and len(trajectories.times) < history + total
     data = regenerate(trajectories, frames=history + total) if longer else trajectories
     names = [spec.name for spec in data.fields]
-    growth = ErrorGrowth(names, data.grid)
+    relative: list[Tensor] = []
     broken: list[tuple[int, str] | None] = []
     for window, frames in predicted_batches(operator, data, chosen, total, settings):
-        growth.add(frames[:, : window.targets.shape[1]], window.targets)
+        relative.append(_errors(frames[:, : window.targets.shape[1]], window.targets, data.grid))
         broken += map(_blow_up, *bounds.broken(frames, limit))
-    errors, times = growth.sample_errors(), _times(data, history, total)
+    errors, times = torch.cat(relative), _times(data, history, total)
     ends = torch.stack([bounds.middle - bounds.width / 2, bounds.middle + bounds.width / 2], dim=-1)
     outcomes = []
     for sample, end, each in zip(chosen, broken, errors, strict=True):
@@ -130,6 +130,15 @@ def data_range(trajectories: Trajectories, samples: Sequence[int]) -> FieldRange
     # A field that is constant in the data has no range; its magnitude is used instead.
     size = torch.from_numpy(np.maximum(np.abs(low), np.abs(high))).clamp_min(torch.finfo(torch.float64).tiny)
     return FieldRange(torch.from_numpy((low + high) / 2), torch.where(width > 0, width, size))
+
+
+def _errors(pred: Tensor, target: Tensor, grid: Grid) -> Tensor:
+    """Relative L2 error of each sample and frame `(samples, time)`: the mean over fields whose truth is not zero.
+
+    NaN where the prediction is not finite.
+    """
+    mean = relative_error(pred, target, grid).nanmean(-1)
+    return mean.masked_fill(~pred.isfinite().flatten(2).all(-1), torch.nan)
 
 
 def _blow_up(not_finite: Tensor, beyond: Tensor) -> tuple[int, str] | None:
