@@ -43,14 +43,6 @@ def _print_resolutions(found: dict[str, Any]) -> None:
     print_table(head, rows)
 
 
-def _print_cost(found: dict[str, Any]) -> None:
-    print(
-        f"Rollout of {found['num_samples']} samples over {found['horizon']} frames on {found['device']}, "
-        f"{found['threads']} threads, {found['precision']}: {found['seconds']:.4g} s, "
-        f"{found['seconds_per_frame']:.4g} s a frame; {found['weights_mb']:.4g} MB of weights"
-    )
-
-
 def _print_stability(found: dict[str, Any]) -> None:
     print(
         f"{found['blow_ups']} of {found['num_samples']} samples blow up within {found['horizon']} frames "
@@ -84,7 +76,6 @@ def _print_bands(found: dict[str, Any]) -> None:
 
 SHOWN = {
     "resolutions": _print_resolutions,
-    "cost": _print_cost,
     "stability": _print_stability,
     "bands": _print_bands,
 }

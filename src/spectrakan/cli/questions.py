@@ -1,4 +1,4 @@
-"""What `spectrakan evaluate` answers about a run: scores, cost, stability and error bands."""
+"""What `spectrakan evaluate` answers about a run: scores, stability and error bands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from spectrakan.evaluation import (
     check_evaluation,
     check_stability,
     resolution_scores,
-    rollout_cost,
     stability,
 )
 from spectrakan.evaluation import evaluate as evaluate_model
@@ -109,11 +108,6 @@ def _stability(subject: Subject, horizon: int | None) -> dict[str, Any]:
         return stability(subject.model, subject.trajectories, ahead, samples=subject.samples, settings=settings)
 
 
-def _cost(subject: Subject, horizon: int | None) -> dict[str, Any]:
-    few = subject.samples[:8]
-    return rollout_cost(subject.model, subject.trajectories, subject.ahead(horizon), samples=few)
-
-
 def _bands(subject: Subject, horizon: int | None) -> dict[str, Any]:
     """Calibrated on the run's own calibration part, tried on the samples that are scored."""
     prepared = subject.prepared()
@@ -134,7 +128,6 @@ def _bands(subject: Subject, horizon: int | None) -> dict[str, Any]:
 
 
 QUESTIONS: dict[str, Callable[[Subject, int | None], dict[str, Any]]] = {
-    "cost": _cost,
     "stability": _stability,
     "bands": _bands,
 }

@@ -89,8 +89,8 @@ def rough_ground(generator: torch.Generator, depth: float) -> Tensor:
 
 
 def test_water_that_runs_dry_is_refused(generator: torch.Generator):
-    state = rough_ground(generator, 0.02)
-    state[0, :, :3] += 0.3
+    state = rough_ground(generator, 1e-3)
+    state[0, :, :3] += 1.0
     basin = Basin(1.0, (0.1, 0.2), "wall")
 
     def flow() -> None:
