@@ -23,11 +23,10 @@ from spectrakan.evaluation import (
     check_bands,
     check_evaluation,
     check_stability,
-    resolution_scores,
+    require_capability,
     stability,
 )
 from spectrakan.evaluation import evaluate as evaluate_model
-from spectrakan.evaluation.resolution import require_capability
 from spectrakan.runs import RunFolder, data_digest, provenance
 from spectrakan.runs import as_json as plain
 from spectrakan.storage import require_writable, write_text_atomically
@@ -86,19 +85,16 @@ def _scores(subject: Subject, asked: Asked, runtime: Runtime) -> dict[str, Any]:
         settings["horizon"] = subject.ahead(asked.horizon)
         if not resolutions:
             return evaluate_model(model, data, **settings)
-        if data.origin:
-            found = resolution_scores(
-                model, data, resolutions, trained_at=subject.trained_at, force=asked.force, **settings
-            )
-            first: dict[str, Any] = found["resolutions"][0]
-            return first | {"resolutions": found}
-        if subject.from_file:
+        if data.origin or subject.from_file:
             entries = [evaluate_model(model, data, cells, **settings) for cells in resolutions]
         else:
             # A run on a file of others: every n-th cell of its finer grid, as training takes them.
             again = [prepared_run(subject.resolved, cells).part("test").trajectories for cells in resolutions]
             entries = [evaluate_model(model, samples, **settings) for samples in again]
-        return entries[0] | {"resolutions": {"trained_at": subject.trained_at, "resolutions": entries}}
+    errors = {max(entry["resolution"]): entry["metrics"]["relative_l2"] for entry in entries}
+    home = errors.get(subject.trained_at)
+    entries = [entry | {"ratio": entry["metrics"]["relative_l2"] / home if home else None} for entry in entries]
+    return entries[0] | {"resolutions": {"trained_at": subject.trained_at, "resolutions": entries}}
 
 
 def _stability(subject: Subject, horizon: int | None) -> dict[str, Any]:

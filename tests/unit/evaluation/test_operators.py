@@ -12,7 +12,7 @@ from torch import nn
 
 import spectrakan as sk
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.evaluation import resolution_scores, stability
+from spectrakan.evaluation import stability
 from spectrakan.evaluation.operators import require_fit
 from spectrakan.fields import FieldSpec
 
@@ -59,7 +59,7 @@ def test_a_steady_problem_and_every_other_question_take_one_too():
     error, departure = ((a - b).reshape(2, -1) for a, b in ((2 * medium, truth), (truth, truth[:1])))
     expected_r2 = 1 - np.square(error).sum() / np.square(departure).sum()
     assert scores["metrics"]["anomaly_r2"] == pytest.approx(expected_r2, rel=1e-5)
-    assert resolution_scores(Plain(), data, [8])["refinement"] == "unknown"
+    assert sk.evaluate(Plain(), data, 8)["data"] == "solved"
     moving = held(samples=2, frames=5)
     assert stability(Plain(3.0), moving)["blow_ups"] == 2
 
