@@ -77,13 +77,6 @@ class Container:
             raise mismatch(self.path, key, "at least one number", f"an empty array of shape {source.shape}")
         return source
 
-    def ranked(self, key: str, axes: tuple[str, ...]) -> Source:
-        """An array with as many axes as are named."""
-        source = self.array(key)
-        if len(source.shape) != len(axes):
-            raise mismatch(self.path, key, f"{len(axes)} axes ({', '.join(axes)})", f"shape {source.shape}")
-        return source
-
     def vector(self, key: str) -> npt.NDArray[np.float64]:
         """A one-dimensional array of finite numbers, read whole; axes of size one are dropped."""
         source = self.array(key)
