@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
-import xarray
-import zarr
 
 import spectrakan as sk
 from spectrakan.data import write_dataset
@@ -87,14 +85,6 @@ def _foreign(folder: Path) -> list[Path]:
             file.createDimension(name, size)
             file.createVariable(name, "f8", (name,))[:] = np.arange(float(size))
         file.createVariable("air", "f4", ("time", "lat", "lon"))[:] = rng.standard_normal((3, 6, 8))
-    for version in (2, 3):
-        group = zarr.open_group(folder / f"plain{version}.zarr", mode="w", zarr_format=version)
-        group.create_array("values", data=values, chunks=(2, 3, 16, 2))
-        group.create_array("times", data=np.arange(3.0))
-    labelled = xarray.Dataset(
-        {"wind": (("sample", "time", "x"), values[..., 0]), "Re": ("sample", np.arange(1.0, 5))}
-    )
-    labelled.to_zarr(folder / "named.zarr", zarr_format=2, consolidated=False)
     with h5py.File(folder / "deflated.h5", "w") as file:
         file.create_dataset("values", data=values, chunks=(1, 3, 16, 2), compression="gzip", shuffle=True)
         file["fields"], file["params"] = ["u", "v"], rng.standard_normal((4, 2))
@@ -109,12 +99,12 @@ def _foreign(folder: Path) -> list[Path]:
         "seven.mat",
         "classic.nc",
     ]
-    return [folder / name for name in [*names, "plain2.zarr", "plain3.zarr", "named.zarr"]]
+    return [folder / name for name in names]
 
 
 @pytest.fixture(scope="session")
 def sound_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One small file, or Zarr folder, of every format and layout, and a saved model."""
+    """One small file of every format and layout, and a saved model."""
     folder = tmp_path_factory.mktemp("sound")
     own = [
         write_dataset(folder / "native.h5", _own(steady=False)),

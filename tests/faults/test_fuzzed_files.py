@@ -143,13 +143,9 @@ def _changed_array(array: np.ndarray, rng: np.random.Generator) -> tuple[str, np
     return how, changes[how]()
 
 
-METADATA = {".zarray", "zarr.json", ".zgroup", ".zattrs", "model.json"}
-
-
 def damage_metadata(path: Path, rng: np.random.Generator) -> str:
-    """Keep the metadata of a Zarr folder or a model JSON, but change what they say, with checksums made anew."""
-    parts = [part for part in sorted(path.rglob("*")) if part.name in METADATA]
-    part = parts[rng.integers(len(parts))]
+    """Keep the description of a model JSON, but change what it says, with checksums made anew."""
+    part = path / "model.json"
     entries = json.loads(part.read_text())
     places: list[tuple[dict | list, str | int]] = []
     waiting = [entries]
@@ -181,11 +177,10 @@ def damage_metadata(path: Path, rng: np.random.Generator) -> str:
         ]
         inner[key] = others[rng.integers(len(others))]
     part.write_text(json.dumps(entries))
-    if part.name == "model.json":
-        manifest = json.loads((path / "manifest.json").read_text())
-        content = part.read_bytes()
-        manifest["files"][part.name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        (path / "manifest.json").write_text(json.dumps(manifest))
+    manifest = json.loads((path / "manifest.json").read_text())
+    content = part.read_bytes()
+    manifest["files"][part.name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (path / "manifest.json").write_text(json.dumps(manifest))
     return f"metadata {part.name}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import pickle
 import zipfile
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
-import zarr
 
 from spectrakan.data import load_dataset
 from spectrakan.errors import ConfigError, DataFormatError
@@ -81,41 +79,6 @@ def test_npz_members_that_are_pickles_under_a_plain_header(tmp_path: Path, marke
     with pytest.raises(DataFormatError):
         load_dataset(tmp_path / "set.npz")
     assert not marker.exists()
-
-
-@pytest.mark.parametrize("place", ["filters", "compressor"])
-def test_zarr_stores_with_a_pickle_codec(tmp_path: Path, marker: Path, place: str):
-    group = zarr.open_group(tmp_path / "set.zarr", mode="w", zarr_format=2)
-    group.create_array("values", data=np.zeros((2, 3, 4, 1)), compressors=None)
-    metadata = tmp_path / "set.zarr" / "values" / ".zarray"
-    entries = json.loads(metadata.read_text())
-    codec = {"id": "pickle", "protocol": 5}
-    entries |= {"dtype": "|O", "fill_value": None, place: [codec] if place == "filters" else codec}
-    metadata.write_text(json.dumps(entries))
-    for chunk in metadata.parent.glob("[0-9]*"):
-        chunk.write_bytes(pickle.dumps([[Payload(marker)], "|O", (1,)]))
-    with pytest.raises(DataFormatError, match="pickle"):
-        load_dataset(tmp_path / "set.zarr")
-    assert not marker.exists()
-
-
-def test_zarr_stores_that_hide_the_codec_in_a_second_copy_of_their_metadata(tmp_path: Path, marker: Path):
-    store = tmp_path / "set.zarr"
-    values = np.random.default_rng(0).standard_normal((2, 3, 4, 1))
-    zarr.open_group(store, mode="w", zarr_format=2).create_array("values", data=values, compressors=None)
-    harmless = {name: json.loads((store / name).read_text()) for name in (".zgroup", "values/.zarray")}
-    hidden = {"dtype": "|O", "fill_value": None, "filters": [{"id": "pickle", "protocol": 5}]}
-    entries = {**harmless, "values/.zarray": harmless["values/.zarray"] | hidden}
-    copy = {"zarr_consolidated_format": 1, "metadata": entries}
-    (store / ".zmetadata").write_text(json.dumps(copy))
-    np.testing.assert_array_equal(np.asarray(load_dataset(store).values), values)
-    assert not marker.exists()
-
-
-def test_a_text_that_speaks_of_pickles_is_harmless(tmp_path: Path):
-    group = zarr.open_group(tmp_path / "set.zarr", mode="w", attributes={"note": "pickle", "id": "pickle"})
-    group.create_array("values", data=np.ones((2, 3, 4, 1)))
-    assert load_dataset(tmp_path / "set.zarr").values.shape == (2, 3, 4, 1)
 
 
 def test_mapping_with_a_yaml_object(tmp_path: Path, marker: Path):

@@ -54,18 +54,15 @@ def test_scores_are_those_of_training_and_are_kept_with_their_provenance(droplet
 
 
 def test_every_question_has_its_table_and_its_place_in_the_record(droplets, capsys):
-    evaluate(droplets, with_profile=True, cost=True, stability=True, bands=True)
+    evaluate(droplets, stability=True, bands=True)
     told = capsys.readouterr().out
-    record = read(droplets, "test-profile-cost-stability-bands")
-    assert record["profile"]["relative_l2"]["all"][-1] > 0
-    assert f"{record['profile']['relative_l2']['all'][0]:.4g}" in told
-    assert f"{record['cost']['seconds']:.4g} s" in told
+    record = read(droplets, "test-stability-bands")
+    assert f"{record['metrics_per_frame']['relative_l2'][-1]:.4g}" in told
     assert (record["stability"]["horizon"], record["stability"]["frames_with_truth"]) == (20, 20)
     assert f"{record['stability']['blow_ups']} of {record['stability']['num_samples']} samples blow up" in told
     assert record["bands"]["promised"] == 0.9
     assert "Bands per trajectory from 12 trajectories" in told
-    for heading in ("Relative L2 error against time", "Energy by band", "Drift of the domain's mean", "mass"):
-        assert heading in told
+    assert "Error against time" in told
 
 
 def test_several_resolutions_are_solved_and_laid_side_by_side(droplets, capsys):
@@ -91,9 +88,9 @@ def test_bands_on_another_grid_are_warned_of_on_the_terminal(droplets, tmp_path,
 def test_a_file_of_others_is_scored(droplets, tmp_path, capsys):
     foreign = generate("droplet2d", 2, 8, seed=5, frames=5, dtype=np.float32)
     np.savez(tmp_path / "others.npz", values=np.asarray(foreign.values))
-    evaluate(droplets, data=tmp_path / "others.npz", horizon=3, cost=True)
-    assert "Rollout of 2 samples over 3 frames" in capsys.readouterr().out
-    assert read(droplets, "others-3frames-cost")["num_samples"] == 2
+    evaluate(droplets, data=tmp_path / "others.npz", horizon=3)
+    assert "on 2 samples, 8 x 8 cells, 3 frames ahead" in capsys.readouterr().out
+    assert read(droplets, "others-3frames")["num_samples"] == 2
     (kept,) = (droplets / "evaluations").glob("others*.json")
     compare([droplets, kept])
     assert "others" in capsys.readouterr().out, "the evaluation has the run's problem, though the file names none"

@@ -19,10 +19,6 @@ def evaluate(
         typer.Option(help="Cells along the longest axis; may be given several times.", show_default="as trained"),
     ] = None,
     horizon: Annotated[int | None, typer.Option(help="Frames to predict.", show_default="the problem's")] = None,
-    with_profile: Annotated[
-        bool, typer.Option("--profile", help="Errors, spectra and conserved quantities against time.")
-    ] = False,
-    cost: Annotated[bool, typer.Option("--cost", help="Time and memory of a rollout.")] = False,
     stability: Annotated[
         bool, typer.Option("--stability", help="Roll out to five horizons; report blow-ups.")
     ] = False,
@@ -42,12 +38,12 @@ def evaluate(
     spectrakan evaluate runs/droplet2d-fno-0                      on the run's own test samples
     spectrakan evaluate RUN --resolution 32 --resolution 64       the same samples, solved on each grid
     spectrakan evaluate RUN --data new.h5 --horizon 50
-    spectrakan evaluate RUN --profile --stability --cost --bands  all questions
+    spectrakan evaluate RUN --stability --bands                   all questions
     torchrun --nproc-per-node 8 -m spectrakan evaluate RUN        the samples shared out among processes
     """
     from spectrakan.cli.questions import Asked, answer
 
-    questions = {"profile": with_profile, "cost": cost, "stability": stability, "bands": bands}
+    questions = {"stability": stability, "bands": bands}
     asked = Asked(
         tuple(name for name, wanted in questions.items() if wanted), tuple(resolution or ()), horizon, force
     )

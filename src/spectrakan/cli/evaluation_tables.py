@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from spectrakan.cli.terminal import print_table
-from spectrakan.metrics.spectral import BANDS
 
 ROWS = 8
 """Frames that are shown of a curve; the record has all."""
@@ -27,6 +26,11 @@ def _print_scores(scores: dict[str, Any]) -> None:
     fields = scores["metrics_per_field"]
     rows = ([name, value, *(each.get(name) for each in fields.values())] for name, value in scores["metrics"].items())
     print_table(["metric", "all", *fields], rows)
+    if len(times := scores["times"]) > 1:
+        print("Error against time:")
+        curves = [scores["metrics_per_frame"][name] for name in ("relative_l2", "rmse")]
+        rows = ([f"{times[frame]:g}", *(curve[frame] for curve in curves)] for frame in _spread(len(times)))
+        print_table(["time", "relative_l2", "rmse"], rows)
 
 
 def _print_resolutions(found: dict[str, Any]) -> None:
@@ -37,39 +41,6 @@ def _print_resolutions(found: dict[str, Any]) -> None:
         rows.append([_cells(entry["resolution"]), error, entry.get("ratio"), *others, entry["data"]])
     head = ["cells", "relative_l2", "over trained", "rmse", "max_error", "frmse_high", "data"]
     print_table(head, rows)
-
-
-def _print_profile(found: dict[str, Any]) -> None:
-    times, curves, spectra, drift = found["times"], found["relative_l2"], found["spectra"], found["drift"]
-    print("Relative L2 error against time:")
-    rows = [[f"{times[frame]:g}", *(curve[frame] for curve in curves.values())] for frame in _spread(len(times))]
-    print_table(["time", *curves], rows)
-    for entry in found["thresholds"] or []:
-        median, never = entry["median_time"], entry["never"]
-        when = "never for half of the samples" if median is None else f"after a time of {median:.4g} (median)"
-        print(f"an error of {entry['relative_l2']:g} is passed {when}; {never} samples never pass it")
-    print(f"Energy by band of wavenumbers at time {spectra['times'][-1]:g}, predicted over true:")
-    rows = [
-        [field, *(_ratio(spectra["prediction"][field][-1][band], truth[-1][band]) for band in BANDS.values())]
-        for field, truth in spectra["truth"].items()
-    ]
-    print_table(["field", *(name.removeprefix("frmse_") for name in BANDS)], rows)
-    if drift:
-        print("Drift of the domain's mean until the last frame (rms over samples):")
-        rows = [
-            [name, drift["start"][name], drift["truth"][name][-1], drift["prediction"][name][-1]]
-            for name in drift["quantities"]
-        ]
-        print_table(["quantity", "at the start", "in truth", "in prediction"], rows)
-
-
-def _print_cost(found: dict[str, Any]) -> None:
-    print(
-        f"Rollout of {found['num_samples']} samples over {found['horizon']} frames on {found['device']}, "
-        f"{found['threads']} threads, {found['precision']}: {found['seconds']:.4g} s, "
-        f"{found['seconds_per_frame']:.4g} s a frame, {found['peak_memory_mb']:.4g} MB beside "
-        f"{found['weights_mb']:.4g} MB of weights"
-    )
 
 
 def _print_stability(found: dict[str, Any]) -> None:
@@ -105,8 +76,6 @@ def _print_bands(found: dict[str, Any]) -> None:
 
 SHOWN = {
     "resolutions": _print_resolutions,
-    "profile": _print_profile,
-    "cost": _print_cost,
     "stability": _print_stability,
     "bands": _print_bands,
 }
@@ -120,8 +89,3 @@ def _spread(count: int) -> Sequence[int]:
 
 def _cells(resolution: Sequence[int]) -> str:
     return " x ".join(map(str, resolution))
-
-
-def _ratio(predicted: Sequence[float | None], true: Sequence[float | None]) -> float | None:
-    parts = [sum(value or 0.0 for value in values) for values in (predicted, true)]
-    return None if None in predicted or not parts[1] else parts[0] / parts[1]

@@ -43,7 +43,6 @@ def generate(
     spectrakan generate droplet2d -n 1000 --seed 1 -o train.h5      more, elsewhere
     spectrakan generate cns1d -n 20 --resolution 256 eta=0.1 zeta=0.1
     spectrakan generate darcy2d --layout the_well -o darcy.hdf5     as The Well lays out its files
-    spectrakan generate shallow_water2d family=pdebench             PDEBench's own dams
     spectrakan generate diffusion_reaction1d "nu=[0.1, 1.0]"        nu drawn for each sample
     spectrakan generate cns1d -n 10000 --cluster local:8            the same file, made by eight processes
 

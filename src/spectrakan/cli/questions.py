@@ -1,4 +1,4 @@
-"""What `spectrakan evaluate` answers about a run: scores, profile, cost, stability and error bands."""
+"""What `spectrakan evaluate` answers about a run: scores, stability and error bands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,10 @@ from spectrakan.evaluation import (
     check_bands,
     check_evaluation,
     check_stability,
-    profile,
-    resolution_scores,
-    rollout_cost,
+    require_capability,
     stability,
 )
 from spectrakan.evaluation import evaluate as evaluate_model
-from spectrakan.evaluation.resolution import require_capability
 from spectrakan.runs import RunFolder, data_digest, provenance
 from spectrakan.runs import as_json as plain
 from spectrakan.storage import require_writable, write_text_atomically
@@ -89,36 +85,23 @@ def _scores(subject: Subject, asked: Asked, runtime: Runtime) -> dict[str, Any]:
         settings["horizon"] = subject.ahead(asked.horizon)
         if not resolutions:
             return evaluate_model(model, data, **settings)
-        if data.origin:
-            found = resolution_scores(
-                model, data, resolutions, trained_at=subject.trained_at, force=asked.force, **settings
-            )
-            first: dict[str, Any] = found["resolutions"][0]
-            return first | {"resolutions": found}
-        if subject.from_file:
+        if data.origin or subject.from_file:
             entries = [evaluate_model(model, data, cells, **settings) for cells in resolutions]
         else:
             # A run on a file of others: every n-th cell of its finer grid, as training takes them.
             again = [prepared_run(subject.resolved, cells).part("test").trajectories for cells in resolutions]
             entries = [evaluate_model(model, samples, **settings) for samples in again]
-        return entries[0] | {"resolutions": {"trained_at": subject.trained_at, "resolutions": entries}}
+    errors = {max(entry["resolution"]): entry["metrics"]["relative_l2"] for entry in entries}
+    home = errors.get(subject.trained_at)
+    entries = [entry | {"ratio": entry["metrics"]["relative_l2"] / home if home else None} for entry in entries]
+    return entries[0] | {"resolutions": {"trained_at": subject.trained_at, "resolutions": entries}}
 
 
-def _rollouts(function: Callable[..., dict[str, Any]], subject: Subject, horizon: int | None) -> dict[str, Any]:
-    """What a function of rollouts finds on the samples."""
-    with progress_bar(function.__name__) as progress:
-        return function(
-            subject.model,
-            subject.trajectories,
-            subject.ahead(horizon),
-            samples=subject.samples,
-            settings=EvaluationSettings(progress=progress),
-        )
-
-
-def _cost(subject: Subject, horizon: int | None) -> dict[str, Any]:
-    few = subject.samples[:8]
-    return rollout_cost(subject.model, subject.trajectories, subject.ahead(horizon), samples=few)
+def _stability(subject: Subject, horizon: int | None) -> dict[str, Any]:
+    with progress_bar("stability") as progress:
+        settings = EvaluationSettings(progress=progress)
+        ahead = subject.ahead(horizon)
+        return stability(subject.model, subject.trajectories, ahead, samples=subject.samples, settings=settings)
 
 
 def _bands(subject: Subject, horizon: int | None) -> dict[str, Any]:
@@ -141,9 +124,7 @@ def _bands(subject: Subject, horizon: int | None) -> dict[str, Any]:
 
 
 QUESTIONS: dict[str, Callable[[Subject, int | None], dict[str, Any]]] = {
-    "profile": partial(_rollouts, profile),
-    "cost": _cost,
-    "stability": partial(_rollouts, stability),
+    "stability": _stability,
     "bands": _bands,
 }
 """What each question runs."""

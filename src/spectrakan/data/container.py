@@ -1,6 +1,6 @@
 """What a data file holds, whatever its kind: named arrays and attributes, before any of it has a meaning.
 
-A file's kind (HDF5, npz, netCDF, Zarr, .pt, .mat) says how bytes become arrays; its layout (native, PDEBench,
+A file's kind (HDF5, npz, netCDF, .pt, .mat) says how bytes become arrays; its layout (native, PDEBench,
 named axes, ...) says what the arrays mean. A container is independent of the layout, so that every layout can be
 read from every kind of file. Arrays are read block by block, in the order of axes in which they were stored. They
 hold names, never open files, so that they can be pickled; open files are kept in a table per process.
@@ -75,13 +75,6 @@ class Container:
             raise mismatch(self.path, key, "an array of real numbers", f"type {source.dtype}")
         if 0 in source.shape:
             raise mismatch(self.path, key, "at least one number", f"an empty array of shape {source.shape}")
-        return source
-
-    def ranked(self, key: str, axes: tuple[str, ...]) -> Source:
-        """An array with as many axes as are named."""
-        source = self.array(key)
-        if len(source.shape) != len(axes):
-            raise mismatch(self.path, key, f"{len(axes)} axes ({', '.join(axes)})", f"shape {source.shape}")
         return source
 
     def vector(self, key: str) -> npt.NDArray[np.float64]:
@@ -172,12 +165,12 @@ class FileSource:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """The stamp of a file as it is now; a folder has none, because its parts change one by one."""
+    """The stamp of a file as it is now."""
     try:
         status = path.stat()
     except OSError as problem:
         raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
-    return None if path.is_dir() else (status.st_ino, status.st_size, status.st_mtime_ns)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def read_whole(source: Source) -> npt.NDArray[Any]:
@@ -208,9 +201,9 @@ def opened(path: Path, stamp: Stamp, opener: Callable[[Path], Any]) -> Any:
 
 
 def _close(key: Key) -> None:
-    """Forget a handle and close it, if it is this process's; a folder of files (Zarr) has none to close."""
+    """Forget a handle and close it, if it is this process's."""
     handle = _open.pop(key)
-    if key[0] == os.getpid() and hasattr(handle, "close"):
+    if key[0] == os.getpid():
         handle.close()
 
 

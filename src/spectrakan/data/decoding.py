@@ -1,6 +1,6 @@
 """Foreign files: what a file may demand, and one kind of error for everything that a decoder raises.
 
-h5py, zipfile, SciPy, Zarr and torch raise a dozen kinds of exception on damaged bytes, and document few. Every
+h5py, zipfile, SciPy and torch raise a dozen kinds of exception on damaged bytes, and document few. Every
 call into such a decoder stands inside `decoding`. Before anything is decoded, `require_size` compares the size
 that a file declares with the size that it has, so that a small file cannot fill the memory.
 """
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spectrakan.errors import DataFormatError, SpectraKANError
+from spectrakan.errors import DataFormatError, ShapeError, SpectraKANError
 
 MAX_INFLATION = int(os.environ.get("SPECTRAKAN_MAX_INFLATION", "100"))
 """Largest accepted ratio of decoded to stored bytes; set the environment variable for sound files beyond it."""
@@ -43,6 +43,8 @@ def decoding(path: Path, key: str = "", *, kind: str = "data") -> Iterator[None]
     """Turn whatever a decoder raises inside the block into one `DataFormatError` that names file and key."""
     try:
         yield
+    except ShapeError as problem:
+        raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
     except SpectraKANError:
         raise
     except Exception as problem:
@@ -52,11 +54,7 @@ def decoding(path: Path, key: str = "", *, kind: str = "data") -> Iterator[None]
 
 
 def walk(
-    path: Path,
-    item: Any,
-    children: Callable[[Any], Iterable[tuple[str, Any]]],
-    kind: str = "groups",
-    most: float = MAX_OBJECTS,
+    path: Path, item: Any, children: Callable[[Any], Iterable[tuple[str, Any]]], kind: str = "groups"
 ) -> Iterator[tuple[str, Any]]:
     """Everything inside an item of a file with its name `group/name`, parents first; depth and number are limited."""
 
@@ -68,8 +66,8 @@ def walk(
             yield from below(f"{prefix}{key}/", child, depth + 1)
 
     for count, found in enumerate(below("", item, 0)):
-        if count >= most:
-            raise mismatch(path, found[0], f"at most {most} objects", "more")
+        if count >= MAX_OBJECTS:
+            raise mismatch(path, found[0], f"at most {MAX_OBJECTS} objects", "more")
         yield found
 
 
@@ -87,7 +85,8 @@ def require_regular(path: Path) -> int:
     except OSError as problem:
         raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
     if not stat.S_ISREG(status.st_mode):
-        kind = "a folder without Zarr metadata" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket"
+        kind = "a folder (of Zarr? open it by xarray and Trajectories.from_xarray)"
+        kind = kind if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket"
         raise DataFormatError(f"'{path}': expected a regular file, found {kind}")
     return status.st_size
 

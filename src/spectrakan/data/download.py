@@ -114,9 +114,15 @@ def _fetch_rest(entry: PublishedFile, part: Path, address: str, progress: Progre
         refusal.close()
         return
     with answer:
-        begin, total = _range(answer, there)
-        rest = total - begin if total else int(entry.gigabytes * 1e9)
-        require_space(part.parent, rest, f"the rest of {entry.name}")
+        stated, partial = answer.headers.get("Content-Range", ""), answer.status == http.client.PARTIAL_CONTENT
+        if partial and not stated.startswith(f"bytes {there}-"):
+            raise DataFormatError(
+                f"the server answered with the range {stated!r} when asked to go on at byte {there}; "
+                "delete the .part file and start again"
+            )
+        begin = there if partial else 0
+        total = begin + answer.length if answer.length else 0
+        require_space(part.parent, answer.length or int(entry.gigabytes * 1e9), f"the rest of {entry.name}")
         with part.open("r+b" if begin else "wb") as file:
             file.seek(begin)
             while block := answer.read(BLOCK):
@@ -126,21 +132,6 @@ def _fetch_rest(entry: PublishedFile, part: Path, address: str, progress: Progre
             file.truncate()
     if total and part.stat().st_size < total:
         raise http.client.IncompleteRead(b"", total - part.stat().st_size)
-
-
-def _range(answer: http.client.HTTPResponse, there: int) -> tuple[int, int]:
-    """First byte of the answer, and size of the whole file (0 when the server does not say)."""
-    length, stated = answer.length or 0, answer.headers.get("Content-Range", "")
-    if answer.status != http.client.PARTIAL_CONTENT:
-        return 0, length
-    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", stated)
-    if found is None or int(found[1]) > there:
-        raise DataFormatError(
-            f"the server answered with the range {stated!r} when asked to go on at byte {there}; "
-            "delete the .part file and start again"
-        )
-    begin = int(found[1])
-    return begin, begin + length if found[2] == "*" else int(found[2])
 
 
 def _md5(path: Path) -> str:

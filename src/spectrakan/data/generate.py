@@ -235,13 +235,8 @@ class Recipe:
         return solved
 
     def _draw_sample(self, number: int) -> Tensor:
-        """One sample, from its own stream of random numbers.
-
-        It has its own values of parameters, and its number where a family counts its samples.
-        """
+        """One sample, from its own stream of random numbers, with its own values of parameters."""
         changes: dict[str, Any] = {}
-        if hasattr(self.parameters, "first_seed"):
-            changes["first_seed"] = self.parameters.first_seed + number
         if self.varied is not None:
             changes |= dict(zip(self.varied_names, self.varied[number].tolist(), strict=True))
         # One seed from two numbers, so that streams of different sets do not overlap.

@@ -18,7 +18,7 @@ from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats.hdf5 import is_remote
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
-from spectrakan.errors import DataFormatError, ShapeError
+from spectrakan.errors import DataFormatError
 from spectrakan.fields import Array, Trajectories
 
 LAYOUTS: tuple[Callable[[Container], Trajectories | None], ...] = (
@@ -36,16 +36,15 @@ def load_dataset(
     path: Path | str,
     *,
     mapping: DataMapping | Mapping[str, Any] | Path | str | None = None,
-    allow_virtual: bool = False,
     most_bytes: float = math.inf,
 ) -> Trajectories:
-    """Read a data set of any known format: HDF5, npz, netCDF, Zarr, .pt or .mat, known by content, not by name.
+    """Read a data set of any known format: HDF5, npz, netCDF, .pt or .mat, known by content, not by name.
 
     A `mapping` (settings, a dictionary, or a YAML file) says what the arrays of a foreign file mean and overrules
     its layout. An address (`hf://`, `https://`, ...) of an HDF5 file is read through fsspec, as far as it is used.
     Fields of more than 256 MB, or than `most_bytes`, stay in the file as a `LazyArray`; smaller ones are read.
-    A file that is damaged or unsafe, or that no layout fits, raises `DataFormatError`. HDF5 files that refer to
-    other files are refused; `allow_virtual` accepts virtual datasets whose sources lie in the same folder.
+    A file that is damaged or unsafe, or that no layout fits, raises `DataFormatError`. So does an HDF5
+    file that refers to other files.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "waves.npz"
@@ -56,11 +55,8 @@ def load_dataset(
     path = Path(path) if is_remote(path) else Path(path).absolute()
     chosen = mapped.as_mapping(mapping)
     with released(path), decoding(path):
-        try:
-            container = open_container(path, allow_virtual=allow_virtual)
-            found = _read(container) if chosen is None else mapped.read(container, chosen)
-        except ShapeError as problem:
-            raise DataFormatError(f"'{path}': its arrays contradict each other: {problem}") from None
+        container = open_container(path)
+        found = _read(container) if chosen is None else mapped.read(container, chosen)
         return held(found, min(HELD_BYTES, most_bytes))
 
 

@@ -79,5 +79,5 @@ class Loader:
 
 
 def _pinned(window: Window) -> Window:
-    tensors = {name: getattr(window, name) for name in ("inputs", "targets", "params", "observed")}
+    tensors = {name: getattr(window, name) for name in ("inputs", "targets", "params")}
     return replace(window, **{name: tensor.pin_memory() for name, tensor in tensors.items() if tensor is not None})

@@ -68,12 +68,10 @@ class DataSettings:
     """Frames from one frame of a training window to the next; several need dt_input=true."""
     dt_input: bool = False
     """Whether the time step is one more parameter of the operator, called `dt`."""
-    observed_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Share of the cells of each trajectory's targets that the loss sees."""
     memory_gigabytes: Annotated[float, Field(ge=0.0)] = 4.0
     """Fields of a file up to this size are held in memory; random access on disk is far slower."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Seed of generation, split and observed cells."""
+    """Seed of generation and split."""
     split: SplitSettings | None = None
     """Shares of training, validation, calibration and test, and how they are cut."""
 
@@ -105,16 +103,13 @@ class Prepared:
         return self.parts[name]
 
     def windows(self, part: str, horizon: int = 1, starts: Starts = "all") -> Windows:
-        """Windows of a part of the split; only training windows have several strides and hidden cells."""
-        training = part == "train"
+        """Windows of a part of the split; only training windows have several strides."""
         config = WindowSettings(
             history=self.history,
             horizon=horizon,
-            strides=self.config.strides if training else (1,),
+            strides=self.config.strides if part == "train" else (1,),
             dt_input=self.config.dt_input,
             starts=starts,
-            observed_fraction=self.config.observed_fraction if training else 1.0,
-            observed_seed=self.config.seed,
         )
         chosen = self.part(part)
         return Windows(chosen.trajectories, chosen.samples, config, self.dtype)

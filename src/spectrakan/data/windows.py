@@ -10,18 +10,16 @@ serves several steps; `strides` says which ones it is trained on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.fields import Array, GridPart, OperatorSignature, Trajectories, Window
-from spectrakan.fields.grid_part import whole_of
+from spectrakan.fields import Array, OperatorSignature, Trajectories, Window
 
 Starts = Literal["all", "first"]
 
@@ -40,10 +38,6 @@ class WindowSettings:
     """Whether the time step of a window is one more parameter, `dt`."""
     starts: Starts = "all"
     """Whether a window starts at every frame where it fits, or only at the first one of each trajectory."""
-    observed_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Share of the cells of each trajectory's targets that the loss sees; below 1 only with `first`."""
-    observed_seed: Annotated[int, Field(ge=0)] = 0
-    """Seed of the choice of observed cells."""
 
     def __post_init__(self) -> None:
         if not self.strides or (len(self.strides) > 1 and not self.dt_input):
@@ -113,7 +107,6 @@ class Windows:
             targets=self._tensor(targets),
             params=self._params(samples, times),
             grid=source.grid,
-            observed=self._observed(samples),
             times=times,
         )
 
@@ -131,15 +124,6 @@ class Windows:
 
     def _tensor(self, values: npt.NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.dtype)
-
-    def _observed(self, samples: npt.NDArray[np.int64]) -> Tensor | None:
-        config = self.config
-        if config.observed_fraction == 1.0:
-            return None
-        grid = self.trajectories.grid
-        chosen = samples.tolist(), whole_of(grid).shape, config.observed_fraction, config.observed_seed
-        mask = observed_cells(*chosen)
-        return grid.cut(mask, 2) if isinstance(grid, GridPart) else mask
 
 
 def signature(trajectories: Trajectories, history: int, *, dt_input: bool = False) -> OperatorSignature:
@@ -165,25 +149,6 @@ def signature(trajectories: Trajectories, history: int, *, dt_input: bool = Fals
     )
 
 
-def observed_cells(samples: Sequence[int], space: Sequence[int], fraction: float, seed: int = 0) -> Tensor:
-    """A random share of the cells for each sample, `(len(samples), 1, *space, 1)`, True where observed.
-
-    As in Kissas et al. (2022), the input field is known in full and only the targets are observed in part:
-    the mask belongs on the loss, and the operator still predicts every cell. The cells are fixed sensors:
-    they depend on (seed, sample) alone, so they are the same for all frames, fields and epochs.
-    Exactly max(1, round(fraction * cells)) cells of each sample are seen.
-
-    >>> int(observed_cells([7], (8, 8), fraction=0.25).sum())
-    16
-    """
-    cells = int(np.prod(space))
-    seen = max(1, round(fraction * cells))
-    mask = np.zeros((len(samples), cells), dtype=bool)
-    for row, sample in zip(mask, samples, strict=True):
-        row[np.random.default_rng((seed, sample)).choice(cells, size=seen, replace=False)] = True
-    return torch.from_numpy(mask.reshape(len(samples), 1, *space, 1))
-
-
 def _starts(trajectories: Trajectories, config: WindowSettings) -> npt.NDArray[np.int64]:
     """First frame and stride of the windows of one sample, `(windows, 2)`."""
     if trajectories.steady:
@@ -202,11 +167,6 @@ def _starts(trajectories: Trajectories, config: WindowSettings) -> npt.NDArray[n
             )
     if config.starts == "first":
         return np.array([[0, stride] for stride in config.strides])
-    if config.observed_fraction < 1.0:
-        raise ConfigError(
-            "observed_fraction below 1 needs starts='first': a window that starts later would show the "
-            "operator a whole frame of which only a part was observed"
-        )
     return np.array([[start, s] for s in config.strides for start in range(frames - config.length(s) + 1)])
 
 

@@ -1,4 +1,4 @@
-"""Evaluation of a trained operator: scores, resolutions, stability, cost, error bands."""
+"""Evaluation of a trained operator: scores, resolutions, stability, error bands."""
 
 from spectrakan.evaluation.bands import (
     Bands,
@@ -11,8 +11,5 @@ from spectrakan.evaluation.bands import (
     residual_scale,
 )
 from spectrakan.evaluation.batches import EvaluationSettings, Share
-from spectrakan.evaluation.cost import rollout_cost
-from spectrakan.evaluation.evaluate import check_evaluation, check_output, evaluate
-from spectrakan.evaluation.profile import profile
-from spectrakan.evaluation.resolution import resolution_scores
+from spectrakan.evaluation.evaluate import check_evaluation, check_output, evaluate, require_capability
 from spectrakan.evaluation.stability import check_stability, stability

@@ -139,9 +139,9 @@ def predict_frames(
     return frame[:, None].cpu()
 
 
-def all_or(samples: Samples, trajectories: Trajectories, at_most: int | None = None) -> list[int]:
-    """The named samples, or all (the first `at_most`) where none are named."""
-    return list(range(trajectories.num_samples)[:at_most] if samples is None else samples)
+def all_or(samples: Samples, trajectories: Trajectories) -> list[int]:
+    """The named samples, or all where none are named."""
+    return list(range(trajectories.num_samples) if samples is None else samples)
 
 
 def heading(model: Evaluable, trajectories: Trajectories, num_samples: int, horizon: int) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from spectrakan.evaluation.operators import as_operator
 from spectrakan.fields import Trajectories
 from spectrakan.fields.grid_part import joined, whole_of
 from spectrakan.metrics import MetricAccumulator, anomaly_r2
+from spectrakan.models.catalog import MODELS
 from spectrakan.storage import require_writable
 
 TIME_TOLERANCE = 1e-6
@@ -104,6 +105,20 @@ def check_evaluation(
     count = trajectories.num_samples
     if samples is not None and (not samples or min(samples) < 0 or max(samples) >= count):
         raise ConfigError(f"samples must be some of 0..{count - 1}, got {list(samples)[:5]}")
+
+
+def require_capability(model: nn.Module, resolution: int, trained_at: int, *, force: bool = False) -> None:
+    """Refuse a grid on which this model's weights would be another operator."""
+    name = str(getattr(model, "name", type(model).__name__))
+    known = MODELS.get(name)
+    if resolution == trained_at or force or known is None or known.order is not None:
+        return
+    raise ConfigError(
+        f"{name} cannot be scored zero-shot at {resolution}: it reads {known.reads}, so its weights "
+        f"learned at {trained_at} cells are another operator there; train it at {resolution}, choose a model that "
+        "`spectrakan models` lists as the same operator on other grids, or run it all the same with force=True "
+        "(`--force`)"
+    )
 
 
 def check_output(path: Path, *, force: bool = False) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,28 +21,14 @@ from spectrakan.errors import ConfigError
 from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, Samples, all_or, heading, predicted_batches
 from spectrakan.evaluation.evaluate import scored_frames
 from spectrakan.evaluation.operators import as_operator
-from spectrakan.evaluation.profile import ErrorGrowth
-from spectrakan.fields import Trajectories
+from spectrakan.fields import Grid, Trajectories
+from spectrakan.metrics import relative_error
 from spectrakan.runs.record import as_json
 
 FACTOR = 5
 """Horizons of training that are rolled out."""
 LIMIT = 10.0
 """Multiple of the data's range beyond which a value has blown up."""
-
-
-@dataclass(frozen=True)
-class FieldRange:
-    """Middle and width of the values of each field in the data, `(channel,)`."""
-
-    middle: Tensor
-    width: Tensor
-
-    def broken(self, frames: Tensor, limit: float) -> tuple[Tensor, Tensor]:
-        """Which frames `(B, T, *space, C)` are not finite, and which leave the bounds: `(B, T)` each."""
-        values = frames.to(torch.float64)
-        finite = values.isfinite().flatten(2).all(-1)
-        return ~finite, ((values - self.middle).abs() > limit * self.width).flatten(2).any(-1)
 
 
 def stability(
@@ -71,22 +56,26 @@ def stability(
     history = operator.signature.history
     base = scored_frames(trajectories, history, horizon).horizon
     total = factor * base
-    bounds = data_range(trajectories, chosen)
+    low, high = data_range(trajectories, chosen)
     longer = bool(trajectories.origin) and len(trajectories.times) < history + total
     data = regenerate(trajectories, frames=history + total) if longer else trajectories
     names = [spec.name for spec in data.fields]
-    growth = ErrorGrowth(names, data.grid)
-    broken: list[tuple[int, str] | None] = []
+    relative: list[Tensor] = []
+    finite: list[Tensor] = []
+    inside: list[Tensor] = []
     for window, frames in predicted_batches(operator, data, chosen, total, settings):
-        growth.add(frames[:, : window.targets.shape[1]], window.targets)
-        broken += map(_blow_up, *bounds.broken(frames, limit))
-    errors, times = growth.sample_errors(), _times(data, history, total)
-    ends = torch.stack([bounds.middle - bounds.width / 2, bounds.middle + bounds.width / 2], dim=-1)
-    outcomes = []
-    for sample, end, each in zip(chosen, broken, errors, strict=True):
-        frame, kind = end or (None, None)
-        time = None if frame is None else times[frame - 1]
-        found = {"sample": sample, "blow_up_frame": frame, "blow_up_time": time, "kind": kind}
+        relative.append(_errors(frames[:, : window.targets.shape[1]], window.targets, data.grid))
+        finite.append(frames.isfinite().flatten(2).all(-1))
+        away = (frames.to(torch.float64) - (low + high) / 2).abs()
+        inside.append(~(away > limit * (high - low)).flatten(2).any(-1))
+    errors, times = torch.cat(relative), _times(data, history, total)
+    outcomes: list[dict[str, Any]] = []
+    for sample, number, near, each in zip(chosen, torch.cat(finite), torch.cat(inside), errors, strict=True):
+        broken = (~(number & near)).nonzero().flatten().tolist()
+        found: dict[str, Any] = {"sample": sample, "blow_up_frame": None, "blow_up_time": None, "kind": None}
+        if broken:
+            kind = "out of range" if bool(number[broken[0]]) else "not finite"
+            found |= {"blow_up_frame": broken[0] + 1, "blow_up_time": times[broken[0]], "kind": kind}
         outcomes.append(found | {"relative_l2": each[base - 1 :: base]})
     # NaN as infinity, so that a failed sample is the worst one.
     ranked = errors.nan_to_num(nan=math.inf, posinf=math.inf)
@@ -96,10 +85,8 @@ def stability(
             "training_horizon": base,
             "factor": factor,
             "limit": limit,
-            "range": dict(zip(names, ends.tolist(), strict=True)),
-        }
-        | {
-            "blow_ups": sum(end is not None for end in broken),
+            "range": dict(zip(names, torch.stack([low, high], dim=-1).tolist(), strict=True)),
+            "blow_ups": sum(entry["kind"] is not None for entry in outcomes),
             "times": times,
             "frames_with_truth": errors.shape[1],
             "median_relative_l2": ranked.median(0).values,
@@ -119,25 +106,25 @@ def check_stability(model: nn.Module, trajectories: Trajectories, *, factor: int
         )
 
 
-def data_range(trajectories: Trajectories, samples: Sequence[int]) -> FieldRange:
-    """The range of each field over all stored frames of some samples, read one sample at a time."""
+def data_range(trajectories: Trajectories, samples: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The range [a, b] of each field over all stored frames of some samples, read one sample at a time."""
     low = np.full(len(trajectories.fields), np.inf)
     high = -low
     for sample in samples:
         values = np.asarray(trajectories.values[sample], dtype=np.float64).reshape(-1, len(low))
         low, high = np.minimum(low, values.min(0)), np.maximum(high, values.max(0))
-    width = torch.from_numpy(high - low)
     # A field that is constant in the data has no range; its magnitude is used instead.
-    size = torch.from_numpy(np.maximum(np.abs(low), np.abs(high))).clamp_min(torch.finfo(torch.float64).tiny)
-    return FieldRange(torch.from_numpy((low + high) / 2), torch.where(width > 0, width, size))
+    size = np.maximum(np.abs(low), np.finfo(np.float64).tiny) * (low == high) / 2
+    return torch.from_numpy(low - size), torch.from_numpy(high + size)
 
 
-def _blow_up(not_finite: Tensor, beyond: Tensor) -> tuple[int, str] | None:
-    """The first broken frame of a sample, counted from 1, and the kind of blow-up."""
-    broken = (not_finite | beyond).nonzero().flatten().tolist()
-    if not broken:
-        return None
-    return broken[0] + 1, "not finite" if bool(not_finite[broken[0]]) else "out of range"
+def _errors(pred: Tensor, target: Tensor, grid: Grid) -> Tensor:
+    """Relative L2 error of each sample and frame `(samples, time)`: the mean over fields whose truth is not zero.
+
+    NaN where the prediction is not finite.
+    """
+    mean = relative_error(pred, target, grid).nanmean(-1)
+    return mean.masked_fill(~pred.isfinite().flatten(2).all(-1), torch.nan)
 
 
 def _times(data: Trajectories, history: int, frames: int) -> list[float]:

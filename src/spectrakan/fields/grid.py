@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -126,10 +125,6 @@ class Grid:
     def volumes(self) -> Tensor:
         """Share of the domain that each cell stands for, `(*shape)`, summing to one."""
         return reduce(lambda left, right: left[..., None] * right, self.weights)
-
-    def total_volume(self) -> float:
-        """Volume of the box that the grid fills, in the units of its coordinates."""
-        return math.prod(self.extent)
 
 
 def _check_axis(centres: Tensor, faces: Tensor, weights: Tensor) -> None:

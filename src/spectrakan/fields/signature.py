@@ -59,7 +59,6 @@ class Window:
 
     `inputs` `(batch, history, *space, in_channels)` are followed in time by
     `targets` `(batch, horizon, *space, out_channels)`; `params` `(batch, num_params)` or None.
-    `observed` `(batch, 1, *space, 1)` marks the cells of the targets that a loss may look at; None means all.
     `times` `(batch, history + horizon)` are the instants of the frames, float64; None where they are not known.
     """
 
@@ -67,5 +66,4 @@ class Window:
     targets: Tensor
     params: Tensor | None = None
     grid: Grid | None = None
-    observed: Tensor | None = None
     times: Tensor | None = None

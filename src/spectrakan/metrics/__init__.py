@@ -1,6 +1,6 @@
 """Scores of predicted fields: the PDEBench metrics, exactly or as published, and the formulas below them."""
 
-from spectrakan.metrics.diagnostics import anomaly_r2, drift, relative_error, time_to_threshold
+from spectrakan.metrics.diagnostics import anomaly_r2, relative_error
 from spectrakan.metrics.scores import METRICS, Scores
 from spectrakan.metrics.spectral import energy_spectrum
 from spectrakan.metrics.suite import CONVENTIONS, MetricAccumulator, evaluate_fields, score_fields
@@ -11,10 +11,8 @@ __all__ = [
     "MetricAccumulator",
     "Scores",
     "anomaly_r2",
-    "drift",
     "energy_spectrum",
     "evaluate_fields",
     "relative_error",
     "score_fields",
-    "time_to_threshold",
 ]

@@ -1,17 +1,13 @@
-"""Measures beside the nine scores: error of each frame, drift of totals, time to a threshold, explained anomalies."""
+"""Measures beside the nine scores: error of each frame, explained anomalies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Grid
-from spectrakan.metrics.frame_errors import mean_square, spatial_mean
+from spectrakan.metrics.frame_errors import mean_square
 from spectrakan.metrics.shapes import Fields, as_float64, cell_volumes, check_fields, check_pair
 
 
@@ -33,53 +29,6 @@ def relative_error(pred: Fields, target: Fields, grid: Grid | None = None) -> Te
     truth = mean_square(true, volumes)
     undefined = torch.where(error == 0, 0.0, torch.nan)
     return torch.where(truth == 0, undefined, (error / truth).sqrt())
-
-
-def drift(values: Fields, initial: Fields | None = None, grid: Grid | None = None) -> Tensor:
-    """Change of the mean over the domain, <v>(t) - <v>(0): `(B, T, *space, C)` to `(B, T, C)`.
-
-    `initial` `(B, *space, C)` is the state at the start of the trajectory, by default its first frame. A field
-    that the equation conserves (mass, periodic or between walls) has zero drift in truth; multiply by
-    `grid.total_volume()` for the integral.
-
-    >>> frames = torch.tensor([1.0, 1.5, 2.0]).reshape(1, 3, 1, 1).expand(1, 3, 8, 1)
-    >>> drift(frames).flatten().tolist()
-    [0.0, 0.5, 1.0]
-    """
-    check_fields("values", values.shape, grid)
-    frames = as_float64(values)
-    start = frames[:, :1] if initial is None else as_float64(initial)[:, None].to(frames.device)
-    if start.shape[0] != frames.shape[0] or start.shape[2:] != frames.shape[2:]:
-        expected = (frames.shape[0], *frames.shape[2:])
-        raise ShapeError(f"the initial state must have shape {expected}, got {tuple(start[:, 0].shape)}")
-    volumes = cell_volumes(grid, frames.shape[2:-1]).to(frames.device)
-    return spatial_mean(frames, volumes) - spatial_mean(start, volumes)
-
-
-def time_to_threshold(errors: Fields, times: Sequence[float] | npt.NDArray[np.float64], threshold: float) -> Tensor:
-    """Time at which the error first exceeds the threshold: `(..., time)` to `(...)`.
-
-    Between the last frame below and the first above, the error is taken as linear in time. Already above at
-    the first frame: that frame's time. A NaN counts as above, from the last frame before it. Never above: infinity.
-
-    >>> time_to_threshold(torch.tensor([0.0, 0.25, 0.75]), [1.0, 2.0, 3.0], 0.5).item()
-    2.5
-    """
-    values = as_float64(errors)
-    instants = torch.as_tensor(np.asarray(times, dtype=np.float64), device=values.device)
-    if values.ndim < 1 or instants.ndim != 1 or values.shape[-1] != instants.numel() or not instants.numel():
-        raise ShapeError(
-            f"errors {tuple(values.shape)} need one time for each frame on the last axis, "
-            f"got {tuple(instants.shape)} times"
-        )
-    above = ~(values <= threshold)
-    first = above.to(torch.int64).argmax(-1, keepdim=True)
-    before = (first - 1).clamp_min(0)
-    low, high = values.gather(-1, before), values.gather(-1, first)
-    share = torch.where(high.isfinite() & (first > 0), (threshold - low) / (high - low), 0.0)
-    start, end = instants[before], instants[first]
-    crossing = torch.where(first > 0, start + share * (end - start), end)
-    return torch.where(above.any(-1, keepdim=True), crossing, torch.inf).squeeze(-1)
 
 
 def anomaly_r2(pred: Tensor, target: Tensor, climatology: Tensor, weights: Tensor) -> Tensor:

@@ -25,10 +25,8 @@ exact convention with equal cells.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -125,29 +123,6 @@ def _relative_mean(total: Tensor, count: Tensor, missed: Tensor) -> Tensor:
     # A prediction that is NaN is never hidden, also where its sample is not counted.
     failed = torch.where(missed.isnan(), torch.nan, 0.0)
     return torch.where(count > 0, total / count.clamp_min(1.0), without_truth) + failed
-
-
-def pack_totals(totals: Totals) -> dict[str, Any]:
-    """Tensors as shape and list of numbers, exact to the last bit; NaN and infinity, which JSON lacks, become text.
-
-    >>> pack_totals({"rmse": torch.tensor([0.5, math.nan])})
-    {'rmse': {'shape': [2], 'values': [0.5, 'nan']}}
-    """
-    return {
-        name: {
-            "shape": list(total.shape),
-            "values": [x if math.isfinite(x) else str(x) for x in total.flatten().tolist()],
-        }
-        for name, total in totals.items()
-    }
-
-
-def unpack_totals(packed: Mapping[str, Any]) -> Totals:
-    """The inverse of `pack_totals`."""
-    return {
-        name: torch.tensor([float(x) for x in entry["values"]], dtype=torch.float64).reshape(entry["shape"])
-        for name, entry in packed.items()
-    }
 
 
 class ExactReduction:

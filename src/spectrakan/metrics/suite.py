@@ -9,7 +9,7 @@ import torch
 from spectrakan.errors import ConfigError, ShapeError, nearest
 from spectrakan.fields import Grid
 from spectrakan.metrics.frame_errors import frame_errors
-from spectrakan.metrics.scores import ExactReduction, PDEBenchReduction, Scores, pack_totals, unpack_totals
+from spectrakan.metrics.scores import ExactReduction, PDEBenchReduction, Scores
 from spectrakan.metrics.shapes import Fields, cell_volumes, check_fields, check_pair, paired_blocks
 
 CONVENTIONS = ("exact", "pdebench")
@@ -54,7 +54,7 @@ def score_fields(
 class MetricAccumulator:
     """The same scores from a stream of batches, for test sets larger than memory or spread over processes.
 
-    Only sums are kept, so `result` may be called at any time; `state` is plain JSON, and `merge` adds one.
+    Only sums are kept, so `result` may be called at any time; `state` is numbers and lists, and `merge` adds one.
     In the PDEBench convention the samples must come in the order of the test set; the mini-batches are cut
     anew from the stream, whatever the sizes of the updates.
 
@@ -110,7 +110,11 @@ class MetricAccumulator:
         shape = tuple(state["shape"])
         if self._shape not in (None, shape):
             raise ShapeError(f"streams of samples {self._shape} and {shape} cannot be merged")
-        self._start(shape).merge(state["counts"], {name: unpack_totals(sums) for name, sums in state["sums"].items()})
+        sums = {
+            name: {key: torch.tensor(total, dtype=torch.float64) for key, total in totals.items()}
+            for name, totals in state["sums"].items()
+        }
+        self._start(shape).merge(state["counts"], sums)
 
     def result(self) -> Scores:
         """The scores of all samples added so far."""
@@ -119,12 +123,16 @@ class MetricAccumulator:
         return self._reduction.result()
 
     def state(self) -> dict[str, Any]:
-        """The sums as plain JSON values, which `merge` of a stream with the same grid takes."""
+        """The sums as numbers and lists, which `merge` of a stream with the same grid takes."""
         kept = {} if self._reduction is None else vars(self._reduction)
         return self._kind() | {
             "shape": None if self._shape is None else list(self._shape),
             "counts": {name: count for name, count in kept.items() if isinstance(count, int)},
-            "sums": {name: pack_totals(sums) for name, sums in kept.items() if isinstance(sums, dict)},
+            "sums": {
+                name: {key: total.tolist() for key, total in sums.items()}
+                for name, sums in kept.items()
+                if isinstance(sums, dict)
+            },
         }
 
     def _kind(self) -> dict[str, Any]:

@@ -53,10 +53,7 @@ class Equation:
     history: int = 1
     summary: str = ""
     parameters: type[Any] = NoParameters
-    """Settings class of the physical and numerical parameters; its defaults are the task's.
-
-    A setting `first_seed` is the number of the first sample, for families that number their samples.
-    """
+    """Settings class of the physical and numerical parameters; its defaults are the task's."""
     input_fields: tuple[FieldSpec, ...] = ()
     """Fields of the input of a steady equation; empty where the input is an earlier state."""
     batched_parameters: tuple[str, ...] = ()

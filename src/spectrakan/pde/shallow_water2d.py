@@ -1,6 +1,6 @@
 """Shallow water: a round dam breaks, over flat or uneven ground.
 
-The scheme is of second order; water at rest stays at rest, and no cell runs dry.
+The scheme is of second order; water at rest stays at rest, and a cell that would run dry is refused.
 
 Shape legend: fields `(B, nx, ny, 3)`; a state of the scheme is `(3, B, nx, ny)` with the water column h and the
 momenta hu and hv, or `(4, B, nx, ny)` with the level b of the ground after them, which does not change.
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -29,7 +28,6 @@ Sides = tuple[Tensor, Tensor]
 
 DRY = 1e-12
 """Least height of a reconstructed column at a face; cells stay above 0."""
-_HALVINGS = 6
 
 
 @settings
@@ -38,18 +36,12 @@ class ShallowWaterParameters:
 
     gravity: Positive = 1.0
     """Gravitational acceleration g."""
-    family: Literal["general", "pdebench"] = "general"
-    """`general`: centre, radius and inner height drawn continuously, cell averages of the disk: no two
-    samples are equal. `pdebench`: a dam in the middle, height 2, its radius from NumPy's default generator
-    seeded by the sample's number, cells in or out by their centre: 81 distinct states at 128², 24 at 64²."""
     centre: Range = (-0.5, 0.5)
-    """Range of both coordinates of the dam's centre (general family)."""
+    """Range of both coordinates of the dam's centre."""
     radius: Range = (0.3, 0.7)
-    """Range of the dam's radius (both families)."""
+    """Range of the dam's radius."""
     inner_height: Range = (1.5, 2.5)
-    """Range of the height inside the dam (general family); it is 1 outside."""
-    first_seed: Annotated[int, Field(ge=0)] = 0
-    """Number of the first sample of the pdebench family."""
+    """Range of the height inside the dam; it is 1 outside."""
     boundary: Literal["outflow", "wall", "periodic"] = "outflow"
     """What the sides of the basin do."""
     courant: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
@@ -64,34 +56,21 @@ def draw_dam(
 ) -> Tensor:
     """Water at rest behind round dams, `(num_samples, nx, ny, 3)`: height, velocity_x, velocity_y.
 
+    Cells hold averages of the disk, so no two samples are equal; PDEBench's 1,000 dams are 81 states at 128².
+
     >>> drawn = draw_dam(2, (32, 32), ShallowWaterParameters(), torch.Generator().manual_seed(0))
     >>> bool((drawn[0] != drawn[1]).any()), float(drawn[..., 1:].abs().max())
     (True, 0.0)
     """
     grid = Grid.uniform(shape, BOUNDS)
     device = generator.device
-    if parameters.family == "pdebench":
-        height = _centred_dams(num_samples, grid, parameters).to(device)
-    else:
-        drawn = torch.rand((num_samples, 4), generator=generator, dtype=torch.float64, device=device)
-        ranges = (parameters.centre, parameters.centre, parameters.radius, parameters.inner_height)
-        x, y, radius, inner = (
-            low + (high - low) * column for (low, high), column in zip(ranges, drawn.T, strict=True)
-        )
-        edges_x, edges_y = (edge.to(device) for edge in grid.edges)
-        cover = disk_cover(edges_x - x[:, None], edges_y - y[:, None], radius)
-        height = 1.0 + (inner - 1.0)[:, None, None] * cover
+    drawn = torch.rand((num_samples, 4), generator=generator, dtype=torch.float64, device=device)
+    ranges = (parameters.centre, parameters.centre, parameters.radius, parameters.inner_height)
+    x, y, radius, inner = (low + (high - low) * column for (low, high), column in zip(ranges, drawn.T, strict=True))
+    edges_x, edges_y = (edge.to(device) for edge in grid.edges)
+    cover = disk_cover(edges_x - x[:, None], edges_y - y[:, None], radius)
+    height = 1.0 + (inner - 1.0)[:, None, None] * cover
     return torch.stack([height, torch.zeros_like(height), torch.zeros_like(height)], dim=-1)
-
-
-def _centred_dams(num_samples: int, grid: Grid, parameters: ShallowWaterParameters) -> Tensor:
-    seeds = range(parameters.first_seed, parameters.first_seed + num_samples)
-    radius = torch.tensor(
-        [np.random.default_rng(seed).uniform(*parameters.radius) for seed in seeds], dtype=torch.float64
-    )
-    x, y = grid.coordinates
-    distance = (x[:, None] ** 2 + y[None, :] ** 2).sqrt()
-    return torch.where(distance <= radius[:, None, None], 2.0, 1.0).to(torch.float64)
 
 
 def solve(initial: Tensor, times: Sequence[float], parameters: ShallowWaterParameters) -> Tensor:
@@ -168,67 +147,7 @@ def wave_rate(state: Tensor, basin: Basin) -> Tensor:
 
 
 def advance(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
-    """The state after one time step of each sample (a step of 0 changes nothing), with heights above 0.
-
-    A sample in which the second-order step would empty a cell, as it may in thin water, takes first-order steps
-    with hydrostatic reconstruction instead, of at most half the length: these keep heights positive.
-    """
-    later = _second_order(state, step, basin)
-    if float(later[0].amin()) > 0.0:
-        return later
-    dry = (~(later[0] > 0.0).flatten(1).all(1)).nonzero().squeeze(1)
-    later[:, dry] = _positive_steps(state[:, dry], step[dry], basin)
-    return later
-
-
-def _positive_steps(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
-    """The same time in 2, 4, 8, ... first-order steps, until no cell is emptied."""
-    for halvings in range(1, _HALVINGS + 1):
-        later, short = state, step / 2**halvings
-        for _ in range(2**halvings):
-            later = _first_order(later, short, basin)
-            if not float(later[0].amin()) > 0.0:
-                break
-        else:
-            return later
-    raise SpectraKANError(
-        "the water is too thin for the scheme: a cell runs dry even at first order with steps 64 times shorter; "
-        "use deeper water, smoother ground or a finer grid"
-    )
-
-
-def _first_order(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
-    """Constant cells with hydrostatic reconstruction (Audusse et al. 2004): positive and at rest where it is.
-
-    At a face the ground is the higher of both sides, b* = max(b_l, b_r), and the columns are
-    h* = max(0, h + b - b*); a cell gets the flux between them plus g (h^2 - h*^2) / 2 of its own side.
-    """
-    later = state.clone()
-    bottom = state[3] if len(state) == 4 else torch.zeros_like(state[0])
-    for axis in (0, 1):
-        fields = [
-            pad_ghost_cells(field, axis + 1, basin.boundary, odd=index == axis + 1)
-            for index, field in enumerate((state[0], state[1] / state[0], state[2] / state[0], bottom))
-        ]
-        padded = torch.stack(fields)
-        faces = padded.shape[axis + 2] - 1
-        left, right = padded.narrow(axis + 2, 0, faces), padded.narrow(axis + 2, 1, faces)
-        ground = torch.maximum(left[3], right[3])
-        sides = []
-        for side in (left, right):
-            column = (side[0] + side[3] - ground).clamp_min(DRY)
-            sides.append(torch.stack([column, side[1], side[2]]))
-        flux = _face_flux(sides[0], sides[1], axis, basin.gravity)
-        to_left, to_right = flux, flux.clone()
-        for given, side, column in ((to_left, left, sides[0][0]), (to_right, right, sides[1][0])):
-            given[axis + 1] += 0.5 * basin.gravity * (side[0].square() - column.square())
-        rate = to_left.narrow(axis + 2, 1, faces - 1) - to_right.narrow(axis + 2, 0, faces - 1)
-        later[:3].addcmul_(rate, (step / basin.spacing[axis])[:, None, None], value=-1.0)
-    return later
-
-
-def _second_order(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
-    """One MUSCL-Hancock step.
+    """The state after one MUSCL-Hancock step of each sample; a step of 0 changes nothing.
 
     Limited slopes of surface h + b and velocities, half a step of
 
@@ -248,6 +167,10 @@ def _second_order(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
         if bed is not None:
             rate[axis + 1] += _bed_push(rise[0], bed, axis, basin.gravity)
         later[:3].addcmul_(rate, (step / basin.spacing[axis])[:, None, None], value=-1.0)
+    if not float(later[0].amin()) > 0.0:
+        raise SpectraKANError(
+            "the water is too thin for the scheme: a cell runs dry; use deeper water, smoother ground or a finer grid"
+        )
     return later
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from spectrakan.data.loader import Loader
 from spectrakan.data.prepare import Prepared
-from spectrakan.data.windows import Starts, Windows
+from spectrakan.data.windows import Windows
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Window
 from spectrakan.fields.grid_part import summed, whole_of
@@ -83,9 +83,7 @@ def _batch_size(config: RunSettings, runtime: Runtime, processes: int | None) ->
 
 
 def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
-    """Calibrate a trained model on whole rollouts of the training part, unless they were observed in part."""
-    if config.data.observed_fraction < 1.0:
-        return
+    """Calibrate a trained model on whole rollouts of the training part."""
     data = prepared.part("train").trajectories
     horizon = min(prepared.horizon, 1 if data.steady else len(data.times) - prepared.history)
     at_stored_step = replace(prepared, config=replace(prepared.config, strides=(1,)))
@@ -95,10 +93,9 @@ def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared,
 
 
 def training_windows(config: RunSettings, prepared: Prepared) -> Windows:
-    """Windows of the training part; a field observed in part is seen from its first frame only."""
+    """Windows of the training part."""
     horizon = 1 if prepared.trajectories.steady else config.training.horizon
-    starts: Starts = "first" if config.data.observed_fraction < 1.0 else "all"
-    return prepared.windows("train", horizon=horizon, starts=starts)
+    return prepared.windows("train", horizon=horizon)
 
 
 def validation_windows(config: RunSettings, prepared: Prepared) -> Windows | None:

@@ -7,7 +7,7 @@ pushforward     the same, but only the last `gradient_steps` frames are compared
 
 A steady task is one step. Noise on the first history makes any mode robust to the operator's own errors. What
 `training.lipschitz` penalises is added on top. How far frames are from true ones, at unit scale, is one number a
-sample: with e = p - t, cell weights w_x summing to one over the observed cells, and ||v||² = sum_x w_x v_x²,
+sample: with e = p - t, cell weights w_x summing to one, and ||v||² = sum_x w_x v_x²,
 
 mse          mean over frames and fields of ||e||²
 relative_l2  mean over frames and fields of ||e|| / max(||t||, FLOOR)
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -38,21 +38,14 @@ FLOOR = 0.05
 """Smallest norm that an error is put in relation to: fields that begin at rest would else weigh without bound."""
 
 
-def loss(
-    name: LossName,
-    pred: Fields,
-    target: Fields,
-    *,
-    grid: Grid | None = None,
-    observed: Bool[Tensor, "batch 1 *space 1"] | None = None,
-) -> Float[Tensor, " batch"]:
-    """The loss of each sample; `observed` marks the cells that count.
+def loss(name: LossName, pred: Fields, target: Fields, *, grid: Grid | None = None) -> Float[Tensor, " batch"]:
+    """The loss of each sample.
 
     >>> truth = torch.ones(1, 1, 8, 1)
     >>> round(float(loss("relative_l2", 1.1 * truth, truth)), 4)
     0.1
     """
-    weights = cell_weights(pred, grid, observed)
+    weights = cell_weights(pred, grid)
     error = summed(_square(pred - target, weights), grid)
     if name != "mse":
         # The root has no slope at zero; the tiny constant keeps the gradient of a perfect prediction finite.
@@ -60,18 +53,13 @@ def loss(
     return error.mean((1, 2))
 
 
-def cell_weights(like: Fields, grid: Grid | None, observed: Tensor | None) -> Tensor:
-    """Share of each cell in the norms, `(batch or 1, 1, *space, 1)`, summing to one over space."""
+def cell_weights(like: Fields, grid: Grid | None) -> Tensor:
+    """Share of each cell in the norms, `(1, 1, *space, 1)`, summing to one over space."""
     space = like.shape[2:-1]
     if grid is None or grid.is_uniform():
         cells = math.prod(grid.whole.shape if isinstance(grid, GridPart) else space)
-        volumes = torch.full((1, 1, *space, 1), 1.0 / cells, dtype=like.dtype, device=like.device)
-    else:
-        volumes = grid.volumes()[None, None, ..., None].to(like)
-    if observed is None:
-        return volumes
-    seen = volumes * observed.to(like)
-    return seen / summed(seen.flatten(1).sum(1), grid).view(-1, *[1] * (like.ndim - 1))
+        return torch.full((1, 1, *space, 1), 1.0 / cells, dtype=like.dtype, device=like.device)
+    return grid.volumes()[None, None, ..., None].to(like)
 
 
 def _square(values: Tensor, weights: Tensor) -> Tensor:
@@ -97,13 +85,7 @@ class Objective(nn.Module):
             history = history + config.noise * drawn.to(history.device)
         free = max(0, horizon - config.gradient_steps) if config.mode == "pushforward" else 0
         pred = self._unroll(history, horizon, params, window.grid, free)
-        samples = loss(
-            config.loss,
-            pred[:, free:],
-            targets[:, free:],
-            grid=window.grid,
-            observed=window.observed,
-        )
+        samples = loss(config.loss, pred[:, free:], targets[:, free:], grid=window.grid)
         value: Tensor = samples.mean()
         if config.lipschitz.penalty > 0:
             # In here and not beside it: processes add up the gradients of what this module gives.

@@ -79,15 +79,6 @@ def test_more_frames_go_on_at_the_same_step():
     assert generate("droplet2d", 1, resolution=8, frames=3).times.tolist() == [0.002, 0.01, 0.02]
 
 
-def test_the_pdebench_dams_have_its_radii_whatever_the_seed():
-    made = generate("shallow_water2d", 6, resolution=32, seed=9, frames=1, params={"family": "pdebench"})
-    x, y = (axis.numpy() for axis in made.grid.coordinates)
-    distance = np.hypot(x[:, None], y[None, :])
-    for sample in range(6):
-        radius = np.random.default_rng(sample).uniform(0.3, 0.7)
-        assert np.array_equal(made.values[sample, 0, ..., 0], np.where(distance <= radius, 2.0, 1.0))
-
-
 def test_lazy_samples_are_made_when_read():
     made: list[tuple[int, int]] = []
     lazy = generate_lazily("darcy2d", 1000, resolution=8, progress=lambda done, total: made.append((done, total)))

@@ -53,7 +53,6 @@ def test_stride_history_and_horizon_pick_the_frames(lazy: bool):
     assert batch.inputs[..., 0, 0].tolist() == [[203.0, 205.0], [0.0, 2.0]]
     assert batch.targets[..., 0, 0].tolist() == [[207.0, 209.0], [4.0, 6.0]]
     assert batch.inputs.dtype == torch.float32
-    assert batch.observed is None
 
 
 def test_first_starts_give_one_window_a_sample():
@@ -105,16 +104,6 @@ def test_parameters_travel_with_their_sample():
         out_fields=("u",),
         param_names=windows.trajectories.param_names,
     )
-
-
-def test_observed_cells_come_with_the_batch_and_only_from_the_first_frame():
-    choices = WindowSettings(horizon=2, starts="first", observed_fraction=0.5)
-    observed = Windows(clock(3, 4), [0, 2], choices).gather([1, 0]).observed
-    assert observed is not None
-    assert observed.shape == (2, 1, 4, 1)
-    assert observed.sum(dim=(1, 2, 3)).tolist() == [2, 2]
-    with pytest.raises(ConfigError, match="starts='first'"):
-        Windows(clock(3, 4), [0], WindowSettings(horizon=2, observed_fraction=0.5))
 
 
 def test_a_file_is_read_only_where_needed():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,8 +9,8 @@ import torch
 from known_operators import Scaled, Solver
 
 from spectrakan.data.generate import generate
-from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.evaluation import EvaluationSettings, resolution_scores
+from spectrakan.errors import ConfigError
+from spectrakan.evaluation import EvaluationSettings, evaluate, require_capability
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import MODELS, build_model
 
@@ -19,33 +18,31 @@ STEADY = OperatorSignature(space_dims=2, history=1, in_channels=1, out_channels=
 LINE = OperatorSignature(space_dims=1, history=5, in_channels=1, out_channels=1, boundary=("periodic",))
 
 
+def scores(model, data, resolutions, **options):
+    return [evaluate(model, data, cells, **options) for cells in resolutions]
+
+
 def test_the_solver_as_a_model_has_no_error_at_any_resolution():
     data = generate("darcy2d", 3, 16, seed=4)
-    found = resolution_scores(
-        Solver("darcy2d", STEADY), data, [8, 16, 32], samples=[0, 2], settings=EvaluationSettings(batch_size=1)
-    )
-    assert [entry["resolution"] for entry in found["resolutions"]] == [[8, 8], [16, 16], [32, 32]]
-    assert [entry["data"] for entry in found["resolutions"]] == ["solved", "given", "solved"]
-    assert all(entry["metrics"]["relative_l2"] < 1e-6 for entry in found["resolutions"])
-    assert all(entry["num_samples"] == 2 for entry in found["resolutions"])
-    json.dumps(found, allow_nan=False)
+    one = EvaluationSettings(batch_size=1)
+    found = scores(Solver("darcy2d", STEADY), data, [8, 16, 32], samples=[0, 2], settings=one)
+    assert [entry["resolution"] for entry in found] == [[8, 8], [16, 16], [32, 32]]
+    assert [entry["data"] for entry in found] == ["solved", "given", "solved"]
+    assert all(entry["metrics"]["relative_l2"] < 1e-6 for entry in found)
+    assert all(entry["num_samples"] == 2 for entry in found)
 
 
 def test_a_solver_in_time_has_no_error_at_any_resolution():
     data = generate("diffusion_reaction1d", 2, 32, seed=0, frames=12)
-    model = Solver("diffusion_reaction1d", LINE, step=0.01)
-    found = resolution_scores(model, data, [16, 32, 64])
-    assert all(entry["horizon"] == 7 for entry in found["resolutions"])
-    assert all(entry["metrics"]["relative_l2"] < 2e-6 for entry in found["resolutions"])
+    found = scores(Solver("diffusion_reaction1d", LINE, step=0.01), data, [16, 32, 64])
+    assert all(entry["horizon"] == 7 for entry in found)
+    assert all(entry["metrics"]["relative_l2"] < 2e-6 for entry in found)
 
 
 def test_a_known_relative_error_is_the_same_everywhere():
     data = generate("darcy2d", 2, 16, seed=4)
-    found = resolution_scores(Solver("darcy2d", STEADY, factor=1.25), data, [8, 32], trained_at=8)
-    assert [entry["metrics"]["relative_l2"] for entry in found["resolutions"]] == pytest.approx(
-        [0.25, 0.25], rel=1e-5
-    )
-    assert [entry["ratio"] for entry in found["resolutions"]] == pytest.approx([1.0, 1.0], rel=1e-5)
+    found = scores(Solver("darcy2d", STEADY, factor=1.25), data, [8, 32])
+    assert [entry["metrics"]["relative_l2"] for entry in found] == pytest.approx([0.25, 0.25], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
@@ -54,31 +51,18 @@ def test_every_model_either_can_or_says_why_not(name):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = build_model(name, STEADY)
+    require_capability(model, 16, 16)
+    require_capability(model, 12, 16, force=True)
+    assert all(entry["metrics"]["rmse"] >= 0 for entry in scores(model, data, [12, 16]))
     if MODELS[name].order is not None:
-        found = resolution_scores(model, data, [12, 16, 24])
-        assert found["refinement"] == f"same operator, order {MODELS[name].order}"
-        assert all(entry["metrics"]["rmse"] is not None for entry in found["resolutions"])
+        require_capability(model, 12, 16)
         return
     with pytest.raises(ConfigError, match=f"{name} cannot be scored zero-shot at 12: it reads .* train it at 12"):
-        resolution_scores(model, data, [16, 12])
-    found = resolution_scores(model, data, [16, 12], force=True)
-    assert found["refinement"] == "runs only"
-    assert len(found["resolutions"]) == 2
+        require_capability(model, 12, 16)
 
 
-def test_what_cannot_be_solved_anew_is_refused_with_a_remedy():
+def test_what_cannot_be_solved_anew_is_averaged_or_refused_with_a_remedy():
     data = replace(generate("darcy2d", 2, 16, seed=4), origin={})
-    for resolution in (8, 32):
-        with pytest.raises(ConfigError, match="generate"):
-            resolution_scores(Scaled(STEADY), data, [resolution])
-
-
-def test_a_grid_too_small_for_the_model_names_the_grid():
-    class Choosy(Scaled):
-        def _forward(self, history, params, axes):
-            if history.shape[2] < 16:
-                raise ShapeError("expected at least 16 cells")
-            return super()._forward(history, params, axes)
-
-    with pytest.raises(ShapeError, match="does not take 8 x 8 cells: expected at least 16"):
-        resolution_scores(Choosy(STEADY), generate("darcy2d", 1, 16), [8])
+    assert evaluate(Scaled(STEADY), data, 8)["data"] == "averaged"
+    with pytest.raises(ConfigError, match="generate"):
+        evaluate(Scaled(STEADY), data, 32)

@@ -41,15 +41,6 @@ def test_a_perfect_prediction_has_a_finite_gradient():
     assert bool(pred.grad.isfinite().all())
 
 
-def test_only_observed_cells_count():
-    target, pred = torch.ones(2, 3, 4, 4, 1), torch.ones(2, 3, 4, 4, 1)
-    pred[:, :, 0, 0] = 3.0
-    observed = torch.zeros(2, 1, 4, 4, 1, dtype=torch.bool)
-    observed[0, :, 0, 0], observed[0, :, 1, 1] = True, True
-    observed[1, :, 2:] = True
-    assert loss("mse", pred, target, observed=observed).tolist() == pytest.approx([2.0, 0.0])
-
-
 def test_cells_count_by_volume():
     grid = Grid.from_edges([torch.tensor([0.0, 0.9, 1.0])])
     pred, target = torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 2, 1)

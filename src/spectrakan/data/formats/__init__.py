@@ -12,17 +12,14 @@ from spectrakan.data.formats.archives import MAGIC, open_archive, open_torch
 from spectrakan.data.formats.hdf5 import is_remote, open_hdf5
 from spectrakan.data.formats.mat import HEADER_5, HEADER_73, open_mat, open_mat73
 from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
-from spectrakan.data.formats.zarr import is_zarr, open_zarr
 from spectrakan.errors import DataFormatError
 
 
-def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
+def open_container(path: Path) -> Container:
     """The arrays of a file, by the kind that its first bytes show."""
     if is_remote(path):
         return open_hdf5(path)
     try:
-        if is_zarr(path):
-            return open_zarr(path)
         require_regular(path)
         with path.open("rb") as file:
             head = file.read(32)
@@ -32,8 +29,8 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
         raise DataFormatError(f"'{path}' is empty")
     if h5py.is_hdf5(path):
         if head.startswith(HEADER_73):
-            return open_mat73(path, allow_virtual=allow_virtual)
-        container = open_hdf5(path, allow_virtual=allow_virtual)
+            return open_mat73(path)
+        container = open_hdf5(path)
         return open_netcdf(path, faults=container.faults) if _names_axes(container) else container
     # Other kinds are read whole: a sparse file must not declare what is not on the disk.
     status = path.stat()
@@ -46,10 +43,7 @@ def open_container(path: Path, *, allow_virtual: bool = False) -> Container:
         return open_archive(path)
     if head.startswith(b"\x80") and path.suffix in {".pt", ".pth"}:
         return open_torch(path)  # the format of torch before 1.6, a bare pickle that is read without running it
-    raise DataFormatError(
-        f"'{path}' begins with {head[:8]!r}, which is none of HDF5, npz, netCDF, .pt and .mat, "
-        "and it is no Zarr folder"
-    )
+    raise DataFormatError(f"'{path}' begins with {head[:8]!r}, which is none of HDF5, npz, netCDF, .pt and .mat")
 
 
 def _names_axes(container: Container) -> bool:

@@ -1,4 +1,4 @@
-"""Files whose arrays name their axes (netCDF, Zarr): fields, space and time are found by those names.
+"""Files whose arrays name their axes (netCDF): fields, space and time are found by those names.
 
 All real-valued variables with the largest number of axes are the fields, in the order of the file; they must
 have the same axes. An axis is samples, time or channels if its name is in the lists below, else space.

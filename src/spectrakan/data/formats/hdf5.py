@@ -23,8 +23,8 @@ from typing import Any
 
 import h5py
 
-from spectrakan.data.container import Container, FileSource, opened, released, size_in_bytes, stamp_of
-from spectrakan.data.decoding import MAX_OBJECTS, decoding, mismatch, require_regular, require_size, walk
+from spectrakan.data.container import Container, FileSource, opened, size_in_bytes, stamp_of
+from spectrakan.data.decoding import MAX_OBJECTS, decoding, mismatch, require_size, walk
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import Source
 
@@ -53,12 +53,8 @@ def is_remote(path: Path | str) -> bool:
     return ADDRESS.match(str(path)) is not None
 
 
-def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False) -> Container:
-    """List the arrays and attributes of an HDF5 file; no field is read.
-
-    Virtual datasets are refused unless `allow_virtual` is set; even then their sources must be sound HDF5 files
-    in the same folder.
-    """
+def open_hdf5(path: Path, *, reverse: bool = False) -> Container:
+    """List the arrays and attributes of an HDF5 file; no field is read."""
     stamp = None if is_remote(path) else stamp_of(path)
     arrays: dict[str, Source] = {}
     attributes: dict[str, dict[str, Any]] = {}
@@ -73,7 +69,7 @@ def open_hdf5(path: Path, *, reverse: bool = False, allow_virtual: bool = False)
             attributes[name] = _attributes(item, texts=texts)
             if isinstance(item, h5py.Dataset) and item.shape is not None:
                 _require_bounded(path, name, item)
-                if fault := _missing_virtual(path, name, item, allow_virtual) or _unwritten(item):
+                if fault := _unwritten(item):
                     faults[name] = fault
                 if item.dtype.kind == "O":
                     require_sound_heaps(path)
@@ -184,6 +180,9 @@ def _require_bounded(path: Path, name: str, dataset: h5py.Dataset) -> None:
     if dataset.external:
         found = f"storage in the file '{dataset.external[0][0]}'"
         raise mismatch(path, name, "numbers inside the file", found, "copy the array into the file")
+    if dataset.is_virtual:
+        found, remedy = "a virtual dataset, which reads other files", "copy the arrays into one file"
+        raise mismatch(path, name, "numbers inside the file", found, remedy)
     if dataset.chunks is None:
         return
     plan = dataset.id.get_create_plist()
@@ -197,29 +196,9 @@ def _require_bounded(path: Path, name: str, dataset: h5py.Dataset) -> None:
         raise mismatch(path, name, f"chunks of at most {piece} bytes", f"{stored} bytes in {written} chunks")
 
 
-def _missing_virtual(path: Path, name: str, dataset: h5py.Dataset, allowed: bool) -> str:
-    """Check where a virtual dataset takes its numbers from; return what is missing of it."""
-    if not dataset.is_virtual:
-        return ""
-    if not allowed:
-        remedy = "load_dataset(..., allow_virtual=True) reads sources in the same folder"
-        raise mismatch(path, name, "numbers inside the file", "a virtual dataset, which reads other files", remedy)
-    sources = dataset.virtual_sources()
-    for source in [source for source in sources if source.file_name != "."]:
-        member = path.parent / source.file_name
-        plain = Path(source.file_name).name == source.file_name and "%" not in source.file_name + source.dset_name
-        if not plain or member.is_symlink():
-            raise mismatch(path, name, "sources in the same folder that are no links", f"'{source.file_name}'")
-        require_regular(member)
-        with released(member):
-            open_hdf5(member).array(source.dset_name.lstrip("/"))
-    mapped = sum(source.vspace.get_select_npoints() for source in sources)
-    return "" if mapped >= dataset.size else f"sources for {mapped} of {dataset.size} numbers"
-
-
 def _unwritten(dataset: h5py.Dataset) -> str:
     """What is missing of a dataset that was reserved and not written, which HDF5 reads as zeros silently."""
-    if not dataset.size or dataset.is_virtual:
+    if not dataset.size:
         return ""
     if dataset.chunks is None:
         return "" if dataset.id.get_storage_size() else "space that was never written"

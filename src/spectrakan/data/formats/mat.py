@@ -58,9 +58,9 @@ def open_mat(path: Path) -> Container:
     return Container(path, "MATLAB 5", arrays)
 
 
-def open_mat73(path: Path, *, allow_virtual: bool = False) -> Container:
+def open_mat73(path: Path) -> Container:
     """The datasets of a version 7.3 file, read lazily; HDF5 stores MATLAB's axes in reverse order."""
-    container = open_hdf5(path, reverse=True, allow_virtual=allow_virtual)
+    container = open_hdf5(path, reverse=True)
     arrays = {name: source for name, source in container.arrays.items() if not name.startswith("#")}
     return Container(path, "MATLAB 7.3", arrays, container.attributes, faults=container.faults)
 

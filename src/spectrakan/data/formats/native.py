@@ -7,13 +7,14 @@ parts carry checksums too: a damaged file is refused, not read wrongly.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from spectrakan.config import as_mapping, build_settings, settings
@@ -21,7 +22,7 @@ from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Boundary, FieldSpec, Grid, Trajectories
+from spectrakan.fields import Array, Boundary, FieldSpec, Grid, Trajectories, blocks
 
 FORMAT = "spectrakan-trajectories"
 VERSION = 1
@@ -30,6 +31,10 @@ SCHEMA = "schema"
 """Name of the attribute that holds the description as JSON."""
 KINDS = ("centres", "edges", "weights")
 """Arrays of each axis of the grid."""
+CHUNK_BYTES = 2**20
+"""A chunk holds whole frames of one sample, at most about this much."""
+CHUNK_WASTE = 0.05
+"""Largest share of frames that chunks may reserve beyond those that exist."""
 
 
 @settings
@@ -56,8 +61,9 @@ class Schema:
     """Name of the problem; empty when unknown."""
 
 
-def describe(trajectories: Trajectories) -> str:
-    """The schema of a set as JSON."""
+def write(path: Path, trajectories: Trajectories, dtype: Any) -> None:
+    """Write a file of our own: fields sample block by sample block, everything else in double precision."""
+    grid = trajectories.grid
     schema = Schema(
         format=FORMAT,
         version=VERSION,
@@ -66,22 +72,50 @@ def describe(trajectories: Trajectories) -> str:
         param_names=trajectories.param_names,
         constants={name: float(number) for name, number in trajectories.constants.items()},
         origin=dict(trajectories.origin),
-        boundary=trajectories.grid.boundary,
+        boundary=grid.boundary,
         problem=trajectories.name,
     )
-    return json.dumps(as_mapping(schema), sort_keys=True, allow_nan=False)
-
-
-def small_arrays(trajectories: Trajectories) -> dict[str, npt.NDArray[np.float64]]:
-    """Everything but the fields: times, parameters, and three arrays for each axis of the grid."""
-    grid = trajectories.grid
-    arrays = {"times": np.asarray(trajectories.times, dtype=np.float64)}
-    if trajectories.params is not None:
-        arrays["params"] = np.asarray(trajectories.params, dtype=np.float64)
+    small: dict[str, Any] = {"times": trajectories.times, "params": trajectories.params}
     for axis, *numbers in zip(AXES, grid.coordinates, grid.edges, grid.weights, strict=False):
-        for name, tensor in zip(KINDS, numbers, strict=True):
-            arrays[f"grid/{axis}/{name}"] = tensor.to(torch.float64).numpy()
-    return arrays
+        small |= {f"grid/{axis}/{kind}": tensor for kind, tensor in zip(KINDS, numbers, strict=True)}
+    with h5py.File(path, "w", libver="latest") as file:
+        for name, array in small.items():
+            if array is not None:
+                exact = np.asarray(array, dtype="<f8")
+                file.create_dataset(name, data=exact, chunks=exact.shape, fletcher32=True)
+        for name, large in {"values": trajectories.values, "inputs": trajectories.inputs}.items():
+            if large is not None:
+                kind = stored_type(large, dtype)
+                chunks = chunk_shape(large.shape, kind)
+                target = file.create_dataset(name, large.shape, kind, chunks=chunks, fletcher32=True)
+                for first, block in blocks(large):
+                    target[first : first + len(block)] = block.astype(kind, copy=False)
+        # Fixed length: text of variable length lives in a heap that has no checksum.
+        text = json.dumps(as_mapping(schema), sort_keys=True, allow_nan=False)
+        file.attrs[SCHEMA] = np.bytes_(text.encode())
+
+
+def stored_type(array: Array, dtype: Any) -> np.dtype[Any]:
+    """The type that numbers are stored with: little-endian; truth values become 0 and 1."""
+    kind = np.dtype(array.dtype if dtype is None else dtype)
+    return np.dtype(np.uint8) if kind.kind == "b" else kind.newbyteorder("<")
+
+
+def chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Whole frames of one sample, as many as nearly divide all frames: HDF5 stores the last chunk in full.
+
+    A frame of more than 16 `CHUNK_BYTES` is cut along its longest axes.
+
+    >>> chunk_shape((8, 101, 64, 64, 1), np.dtype("f4"))
+    (1, 53, 64, 64, 1)
+    """
+    frames, *space = shape[1:]
+    most = min(frames, max(1, CHUNK_BYTES // (math.prod(space) * dtype.itemsize)))
+    fitting = (n for n in range(most, 0, -1) if -(-frames // n) * n <= (1 + CHUNK_WASTE) * frames)
+    while math.prod(space) * dtype.itemsize > 16 * CHUNK_BYTES:
+        longest = space.index(max(space))
+        space[longest] = -(-space[longest] // 2)
+    return (1, next(fitting), *space)
 
 
 def read(container: Container) -> Trajectories | None:

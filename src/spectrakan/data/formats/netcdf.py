@@ -1,14 +1,12 @@
-"""netCDF files, and all sets whose arrays name their axes, as containers; xarray opens them."""
+"""netCDF files as containers; xarray opens them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from spectrakan.data.container import NUMBERS, Container, FileSource, opened, stamp_of
+from spectrakan.data.container import Container, FileSource, opened, stamp_of
 from spectrakan.data.decoding import decoding, missing_package
 from spectrakan.data.formats.hdf5 import require_sound_heaps
 from spectrakan.fields import Source
@@ -17,27 +15,19 @@ CLASSIC = (b"CDF\x01", b"CDF\x02")
 
 
 def open_netcdf(path: Path, *, faults: Mapping[str, str] | None = None, classic: bool = False) -> Container:
-    """A netCDF file: classic through SciPy, netCDF-4 through h5netcdf, after `open_hdf5` has looked through it."""
-    if not classic:
-        with decoding(path, kind="netCDF"):
-            require_sound_heaps(path)
-    return open_labelled(path, _open_classic if classic else _open_netcdf4, "netCDF", faults=faults)
+    """A netCDF file: classic through SciPy, netCDF-4 through h5netcdf, after `open_hdf5` has looked through it.
 
-
-def open_labelled(
-    path: Path, opener: Callable[[Path], Any], kind: str, *, faults: Mapping[str, str] | None = None
-) -> Container:
-    """List the variables of a set; no field is read.
-
-    xarray unpacks integers and replaces missing values by NaN, by the conventions of netCDF.
+    No field is read. xarray unpacks integers and replaces missing values by NaN, by the conventions of netCDF.
     """
-    stamp = stamp_of(path)
+    opener, stamp = _open_classic if classic else _open_netcdf4, stamp_of(path)
     arrays: dict[str, Source] = {}
-    with decoding(path, kind=kind):
+    with decoding(path, kind="netCDF"):
+        if not classic:
+            require_sound_heaps(path)
         try:
             dataset = opened(path, stamp, opener)
         except ImportError:
-            raise missing_package(path, "xarray, h5netcdf or zarr", "climate") from None
+            raise missing_package(path, "xarray or h5netcdf", "climate") from None
         attributes: dict[str, dict[str, Any]] = {"": {str(k): v for k, v in dataset.attrs.items()}}
         dims: dict[str, tuple[str, ...]] = {}
         for name, variable in dataset.variables.items():
@@ -45,7 +35,7 @@ def open_labelled(
             arrays[key] = FileSource(path, key, tuple(variable.shape), variable.dtype, stamp, opener)
             attributes[key] = {str(k): v for k, v in variable.attrs.items()}
             dims[key] = tuple(str(dim) for dim in variable.dims)
-    return Container(path, kind, arrays, attributes, dims, faults or {})
+    return Container(path, "netCDF", arrays, attributes, dims, faults or {})
 
 
 def _open_classic(path: Path) -> Any:
@@ -54,15 +44,6 @@ def _open_classic(path: Path) -> Any:
 
 def _open_netcdf4(path: Path) -> Any:
     return _open(path, engine="h5netcdf", backend_kwargs={"phony_dims": "access"})
-
-
-def open_labelled_zarr(path: Path) -> Any:
-    """A Zarr folder without its arrays of text, which are never decoded."""
-    import zarr
-
-    group = zarr.open_group(str(path), mode="r", use_consolidated=False)
-    texts = [name for name, array in group.arrays() if np.dtype(array.dtype).kind not in NUMBERS + "mM"]
-    return _open(path, engine="zarr", drop_variables=texts, backend_kwargs={"consolidated": False})
 
 
 def _open(path: Path, **options: Any) -> Any:

@@ -70,7 +70,7 @@ def _read_tensor(container: Container) -> Trajectories:
 
 
 def _read_darcy(container: Container) -> Trajectories:
-    coefficient = container.ranked("nu", ("sample", "x", "y")).shape
+    coefficient = container.array("nu").shape
     solution = container.array("tensor").shape
     if solution not in {(coefficient[0], 1, *coefficient[1:]), coefficient}:
         raise mismatch(container.path, "tensor", f"one frame for each of nu's {coefficient}", f"shape {solution}")

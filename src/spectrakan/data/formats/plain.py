@@ -120,8 +120,6 @@ def _axes(container: Container) -> tuple[Axis, ...]:
 
 def _entry(container: Container, key: str, axes: tuple[Axis, ...], texts: tuple[str, str]) -> MappedArray:
     """An array with the names and units of its channels; without names they are u0, u1, ... ."""
-    if "channel" in axes:
-        container.ranked(key, axes)
     channels = container.array(key).shape[-1] if "channel" in axes else 1
     names, units = (container.texts(text, channels) for text in texts)
     default = ("u",) if channels == 1 else tuple(f"u{channel}" for channel in range(channels))

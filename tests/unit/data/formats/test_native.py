@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spectrakan.data import load_dataset, write_dataset
-from spectrakan.data.write import chunk_shape
+from spectrakan.data.formats.native import chunk_shape
 from spectrakan.errors import DataFormatError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 

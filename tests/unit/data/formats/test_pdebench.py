@@ -202,7 +202,7 @@ def test_decreasing_coordinates_turn_the_field_too(tmp_path: Path):
         ({"tensor": np.zeros((2, 3, 8), np.complex64)}, "'tensor': expected an array of real numbers"),
         ({"tensor": np.zeros((0, 3, 8))}, "'tensor': expected at least one number"),
         ({"nu": numbers(2, 8, 9)}, "'tensor': expected one frame for each of nu's"),
-        ({"nu": numbers(8, 9)}, r"'nu': expected 3 axes \(sample, x, y\)"),
+        ({"nu": numbers(8, 9)}, r"'tensor': expected one frame for each of nu's \(8, 9\)"),
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, np.ndarray], message: str):
