@@ -11,10 +11,9 @@ from jaxtyping import install_import_hook
 # Functions with jaxtyping annotations are checked on every call while the tests run.
 _hook = install_import_hook("spectrakan", "typecheck.checked")
 
-from spectrakan.processor import cap_instructions  # noqa: E402 - after the hook
-
-# Before torch is loaded; workers and started processes inherit the variable.
-cap_instructions()
+# Before torch is loaded; workers and started processes inherit it. Some virtual machines announce AMX and cannot
+# execute it, which would end the process at its first bfloat16 product.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 import torch  # noqa: E402
 

@@ -22,7 +22,7 @@ PACKAGES = (
     ("storage", "folders that are complete or refused"),
     ("fields", "Grid, FieldSpec, OperatorSignature, Trajectories"),
     ("config", "typed settings to and from YAML"),
-    ("errors | processor", "what can go wrong; instruction sets"),
+    ("errors", "what can go wrong"),
 )
 
 

@@ -228,14 +228,6 @@ def test_training_that_cannot_be_saved_ends_with_an_error_and_finite_best_weight
     assert not (tmp_path / "run" / "record.json").exists()
 
 
-def test_pieces_of_a_batch_give_the_gradient_of_the_whole():
-    choices = [*TINY, "runtime.precision=float64", "training.batch_size=4"]
-    whole = train("darcy2d", overrides=choices).model.state_dict()
-    pieces = train("darcy2d", overrides=[*choices, "training.accumulate=3"]).model.state_dict()
-    for key, value in whole.items():
-        assert torch.allclose(value.double(), pieces[key].double(), rtol=1e-10, atol=1e-12), key
-
-
 @pytest.mark.parametrize(
     "mode",
     [

@@ -11,13 +11,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.parallel import DistributedDataParallel
 
 from spectrakan.fields import Window
 from spectrakan.training.objective import horizon_at
@@ -144,33 +141,15 @@ def take_step(session: Session, window: Window, epoch: int, since: float) -> Ste
 
 
 def _gradient(session: Session, window: Window) -> float:
-    """Accumulate the gradient of the mean loss over the pieces of a batch; processes meet at the last one."""
+    """Leave the gradient of the mean loss of a batch in the weights, the mean over processes; gives the loss."""
     config, position, runtime = session.config, session.position, session.runtime
     horizon = horizon_at(position.step / session.total_steps, config.training)
     noise = noise_source(config.runtime.seed, position.step, runtime.rank)
     session.optimizer.zero_grad()
-    total, count = 0.0, window.inputs.shape[0]
-    pieces = list(_pieces(window, config.training.accumulate))
-    for index, piece in enumerate(pieces):
-        objective, last = session.objective, index + 1 == len(pieces)
-        apart = objective.no_sync() if isinstance(objective, DistributedDataParallel) and not last else nullcontext()
-        with apart:
-            with runtime.autocast():
-                loss: Tensor = objective(piece, horizon, noise) * (piece.inputs.shape[0] / count)
-            loss.backward()
-        total += float(loss.detach())
-    return total
-
-
-def _pieces(window: Window, count: int) -> Iterator[Window]:
-    size = -(-window.inputs.shape[0] // count)
-    for first in range(0, window.inputs.shape[0], size):
-        part: dict[str, Any] = {
-            field.name: value[first : first + size]
-            for field in fields(window)
-            if isinstance(value := getattr(window, field.name), Tensor)
-        }
-        yield replace(window, **part)
+    with runtime.autocast():
+        loss: Tensor = session.objective(window, horizon, noise)
+    loss.backward()
+    return float(loss.detach())
 
 
 def _divergence(session: Session, loss: float, norm: float) -> str:

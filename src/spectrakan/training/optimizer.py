@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from spectrakan.training.settings import ScheduleName, TrainingSettings
+from spectrakan.training.settings import TrainingSettings
 
 
 def build_optimizer(parameters: list[nn.Parameter], config: TrainingSettings) -> torch.optim.Optimizer:
@@ -19,24 +19,18 @@ def build_optimizer(parameters: list[nn.Parameter], config: TrainingSettings) ->
     return torch.optim.AdamW(kept, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
 
 
-def rate_factor(name: ScheduleName, step: int, total: int, *, warmup: float = 0.1) -> float:
+def rate_factor(step: int, total: int, *, warmup: float = 0.1) -> float:
     """What the peak rate is multiplied by at `step` of `total`: a pure function, so there is nothing to save.
 
-    one_cycle   cosine from 1/25 up to 1 over the share `warmup`, then cosine down to 1e-4 (Smith 2018)
-    cosine      straight up to 1 over `warmup`, then cosine down to 0
-    constant    1
+    One cycle: cosine from 1/25 up to 1 over the share `warmup`, then cosine down to 1e-4 (Smith 2018).
 
-    >>> [round(rate_factor("one_cycle", step, 101, warmup=0.3), 3) for step in (0, 30, 100)]
+    >>> [round(rate_factor(step, 101, warmup=0.3), 3) for step in (0, 30, 100)]
     [0.04, 1.0, 0.0]
     """
-    if name == "constant":
-        return 1.0
     peak = warmup * max(total - 1, 1)
     if step < peak:
-        rise = step / peak
-        return _between(1 / 25, 1.0, rise) if name == "one_cycle" else (step + 1) / (peak + 1)
-    fall = (step - peak) / max(total - 1 - peak, 1)
-    return _between(1.0, 1e-4 if name == "one_cycle" else 0.0, min(fall, 1.0))
+        return _between(1 / 25, 1.0, step / peak)
+    return _between(1.0, 1e-4, min((step - peak) / max(total - 1 - peak, 1), 1.0))
 
 
 def _between(start: float, end: float, share: float) -> float:

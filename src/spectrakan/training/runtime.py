@@ -6,10 +6,10 @@ function here does nothing beyond returning its input.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -28,13 +28,13 @@ from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, RunError
 from spectrakan.evaluation.batches import Share
 from spectrakan.fields import SpaceGroup, Window
-from spectrakan.processor import REMEDY, needs_cap
 from spectrakan.training.settings import RunSettings, RuntimeSettings
 
 LOST = ("gloo", "NCCL", "Connection", "connection")
 """What torch says when a process that others wait for is gone."""
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory", "bad_alloc")
 """What torch and the system say when memory is exhausted."""
+BFLOAT16_PRODUCT = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); (a @ a).sum().item()"
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
@@ -83,30 +83,12 @@ class Runtime:
         dist.all_reduce(total)
         return [float(number) for number in total]
 
-    def gather(self, tensor: Tensor) -> list[Tensor]:
-        """A tensor of equal shape from each process, in their order, on the CPU."""
-        if self.world_size == 1:
-            return [tensor.cpu()]
-        mine = tensor.to(self.device)
-        parts = [torch.empty_like(mine) for _ in range(self.world_size)]
-        dist.all_gather(parts, mine)
-        return [part.cpu() for part in parts]
-
-    def gather_rows(self, rows: Tensor) -> Tensor:
-        """The rows of all processes, in their order, on the CPU; each may have another number of them."""
-        if self.world_size == 1:
-            return rows.cpu()
-        counts = [int(count) for count in self.gather(torch.tensor([rows.shape[0]]))]
-        # Padded to the longest, for processes exchange tensors of equal shape.
-        padded = rows.new_zeros((max(counts), *rows.shape[1:]))
-        padded[: rows.shape[0]] = rows
-        return torch.cat([part[:count] for part, count in zip(self.gather(padded), counts, strict=True)])
-
-    def exchange(self, document: Any) -> list[Any]:
-        """A JSON document of each process, in their order."""
-        text = (json.dumps(document) + "\n").encode()
-        joined = self.gather_rows(torch.frombuffer(bytearray(text), dtype=torch.uint8))
-        return [json.loads(line) for line in bytes(joined.tolist()).splitlines()]
+    def exchange(self, item: Any) -> list[Any]:
+        """What each process hands in, a document or a tensor on the CPU, in their order."""
+        items = [item] * self.world_size
+        if self.world_size > 1:
+            dist.all_gather_object(items, item)
+        return items
 
     def move(self, window: Window) -> Window:
         """A window on this device, in this run's type of numbers; its times stay as they are."""
@@ -197,8 +179,8 @@ def enough_memory(config: RunSettings) -> Iterator[None]:
         where = config.data.resolution or "the task's own"
         raise RunError(
             f"not enough memory for training.batch_size={config.training.batch_size} at data.resolution={where} "
-            f"with {config.training.horizon} unrolled frames; lower one of them, raise training.accumulate, "
-            "or set training.checkpoint_activations=true"
+            f"with {config.training.horizon} unrolled frames; lower one of them, or set "
+            "training.checkpoint_activations=true"
         ) from None
 
 
@@ -239,12 +221,16 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
     return torch.device(chosen)
 
 
-def require_bfloat16() -> None:
-    """Refuse bfloat16 on a processor where its first matrix product would end the process."""
-    if needs_cap():
+def require_bfloat16(program: str = BFLOAT16_PRODUCT) -> None:
+    """Refuse bfloat16 where its first matrix product would end the process; a child process tries it.
+
+    Some virtual machines pass on a processor's flag for AMX, but not the right to use it.
+    """
+    if subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode < 0:
         raise ConfigError(
             "runtime.precision=bfloat16 would end this process: the processor announces AMX instructions and cannot "
-            f"execute them; {REMEDY}, or use runtime.precision=float32"
+            "execute them; set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 before Python starts, "
+            "or use runtime.precision=float32"
         )
 
 
@@ -267,10 +253,10 @@ def seed_all(seed: int, device: torch.device) -> None:
 
 def random_states(runtime: Runtime) -> dict[str, Tensor]:
     """The generators' states of all processes, by process."""
-    states = {f"cpu.{rank}": state for rank, state in enumerate(runtime.gather(torch.get_rng_state()))}
+    states = {f"cpu.{rank}": state for rank, state in enumerate(runtime.exchange(torch.get_rng_state()))}
     if runtime.device.type == "cuda":
         mine = torch.cuda.get_rng_state(runtime.device)
-        states |= {f"cuda.{rank}": state for rank, state in enumerate(runtime.gather(mine))}
+        states |= {f"cuda.{rank}": state for rank, state in enumerate(runtime.exchange(mine))}
     return states
 
 

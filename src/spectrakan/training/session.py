@@ -79,7 +79,7 @@ class Session:
     def rate(self) -> float:
         """The learning rate of the next step."""
         training = self.config.training
-        shape = rate_factor(training.schedule, self.position.step, self.total_steps, warmup=training.warmup)
+        shape = rate_factor(self.position.step, self.total_steps, warmup=training.warmup)
         return training.learning_rate * shape * self.position.rate_factor
 
     def constrain(self) -> None:

@@ -15,7 +15,7 @@ from spectrakan.models import build_model
 from spectrakan.runs import read_log
 from spectrakan.training import StepTaken, train
 from spectrakan.training.objective import Objective
-from spectrakan.training.runtime import Runtime, pick_device, require_compiler, started
+from spectrakan.training.runtime import Runtime, pick_device, require_bfloat16, require_compiler, started
 from spectrakan.training.settings import RuntimeSettings, TrainingSettings
 
 OWN_PRODUCTS = ("spectrakan", "amfno", "fno", "local_fno", "deepokan", "unet")
@@ -100,6 +100,13 @@ def test_a_run_in_mixed_precision_learns_as_one_in_float32():
         found[precision] = losses
     assert found["bfloat16"] != found["float32"]
     assert found["bfloat16"] == pytest.approx(found["float32"], rel=0.05)
+
+
+def test_bfloat16_is_refused_with_the_remedy_where_its_product_ends_the_process():
+    require_bfloat16()
+    require_bfloat16("raise SystemExit(3)")
+    with pytest.raises(ConfigError, match="ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 before Python starts"):
+        require_bfloat16("import os, signal; os.kill(os.getpid(), signal.SIGILL)")
 
 
 def test_the_interpreter_is_left_as_it_was():
