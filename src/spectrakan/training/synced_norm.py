@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from spectrakan.errors import ConfigError
-
 
 class SyncedBatchNorm(_BatchNorm):
     """Batch normalisation whose mean and variance are those of the batches of all processes."""
@@ -28,25 +26,17 @@ class SyncedBatchNorm(_BatchNorm):
         total, squares, number = sums.split([x.shape[1], x.shape[1], 1])
         mean = total / number
         variance = squares / number - mean.square()
-        self._remember(mean.detach(), variance.detach() * (number / (number - 1)).detach())
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            self.num_batches_tracked += 1
+            share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+            self.running_mean.lerp_(mean.detach(), share)
+            self.running_var.lerp_((variance * (number / (number - 1))).detach(), share)
         shape = [1, -1, *[1] * (x.ndim - 2)]
         scaled: Tensor = (x - mean.view(shape)) * (variance + self.eps).rsqrt().view(shape)
-        if self.weight is None:
-            return scaled
-        return scaled * self.weight.view(shape) + self.bias.view(shape)
-
-    @torch.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
-        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
-            return
-        self.num_batches_tracked += 1
-        share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
-        self.running_mean.lerp_(mean, share)
-        self.running_var.lerp_(variance, share)
+        return scaled if self.weight is None else scaled * self.weight.view(shape) + self.bias.view(shape)
 
     def _check_input_dim(self, input: Tensor) -> None:  # noqa: A002 - torch's name
-        if input.ndim < 2:
-            raise ConfigError(f"batch normalisation needs (batch, channel, *space), got {tuple(input.shape)}")
+        """Whatever `forward` takes."""
 
 
 def synchronise_norms(module: nn.Module) -> None:
