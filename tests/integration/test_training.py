@@ -194,7 +194,7 @@ def test_a_resumed_run_recovers_as_an_undisturbed_one(failing, tmp_path, monkeyp
 
     with pytest.raises(Stopped):
         train("darcy2d", overrides=choices, output=tmp_path / "cut", listeners=[interrupt])
-    assert load_checkpoint(tmp_path / "cut/checkpoints/last").good.position["step"] == 3
+    assert load_checkpoint(tmp_path / "cut/checkpoints/last").position["best_step"] == 3
     again = []
     resume(tmp_path / "cut", listeners=[again.append])
     assert [event.step for event in again if isinstance(event, Recovered)] == [5, 5]

@@ -56,7 +56,7 @@ class Display:
                     self.say(f"epoch {event.epoch + 1}/{event.epochs}  {numbers}  {left:.0f} s left")
             case Recovered():
                 self.say(
-                    f"step {event.step}: {event.reason}; the step was not taken. Back to the last good state, "
+                    f"step {event.step}: {event.reason}; the step was not taken. Back to the best weights, "
                     f"at {event.rate_factor:g} of the rate (recovery {event.attempt})"
                 )
 

@@ -59,7 +59,7 @@ class EpochEnded:
 
 @dataclass(frozen=True)
 class Recovered:
-    """A step was not taken; training goes on from its last good state at a lower rate."""
+    """A step was not taken; training goes on from its best weights at a lower rate."""
 
     epoch: int
     step: int
@@ -78,8 +78,6 @@ def train_epochs(session: Session) -> Iterator[Event]:
     After every event the session is in a state that can be saved, and from which a restored session does
     the same steps again, bit for bit.
     """
-    if session.good is None:
-        session.remember()
     while session.loader.epoch < session.config.training.epochs:
         epoch = session.loader.epoch
         begin = since = time.perf_counter()
@@ -93,11 +91,10 @@ def train_epochs(session: Session) -> Iterator[Event]:
                 return
         else:
             yield end_epoch(session, epoch, begin)
-            session.remember()
 
 
 def take_step(session: Session, window: Window, epoch: int, since: float) -> StepTaken | Recovered:
-    """Move the weights by one batch; where loss or gradient are not sane, go back to the last good state instead."""
+    """Move the weights by one batch; where loss or gradient are not sane, go back to the best weights instead."""
     runtime, position = session.runtime, session.position
     rate = session.rate
     session.model.train()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 
@@ -63,7 +62,7 @@ class Session:
         self.optimizer = build_optimizer(self.parameters, config.training)
         self.objective = _wrapped(objective, config, runtime)
         self.best_weights: dict[str, Tensor] = {}
-        self.good: Checkpoint | None = None
+        self.first_weights = self.averaged_state()
         self.run_id = ""
         self.stop = StopRequest()
         self.checkpoint_wanted: Callable[[], bool] = lambda: False
@@ -102,8 +101,6 @@ class Session:
                 "processes": self.runtime.data_size,
                 "data_sha256": self.data_sha256,
             },
-            # The present state is good itself where it stands at the same step.
-            good=self.good if self.good and self.good.position["step"] != self.position.step else None,
         )
 
     def restore(self, saved: Checkpoint) -> None:
@@ -111,39 +108,33 @@ class Session:
         self._check(saved)
         self.model.load_state_dict(dict(saved.weights))
         self.average.restore(saved.average)
-        # Torch takes the tensors over as they are, so a state that is kept must be handed in as a copy.
-        self.optimizer.load_state_dict(copy.deepcopy(dict(saved.optimizer)))
+        self.optimizer.load_state_dict(dict(saved.optimizer))
         restore_random(dict(saved.random), self.runtime)
-        self.good = saved.good
         position = saved.position
         self.position = Position(**{entry.name: position[entry.name] for entry in fields(Position)})
         self.loader.restore({"epoch": position["epoch"], "batch": position["batch"]})
 
-    def remember(self) -> None:
-        """Keep a copy of the present state to go back to; costs as much memory as the weights and the optimizer."""
-        if self.config.training.max_recoveries:
-            self.good = None
-            self.good = copy.deepcopy(self.capture())
-
     def go_back(self, reason: str) -> None:
-        """Restore the remembered state at a lower rate, because a step would spoil the weights.
+        """Return to the best weights so far, else to the first ones, at a lower rate: a step would spoil the weights.
 
-        After `training.max_recoveries` times `RunError` is raised. A checkpoint holds the remembered state too, so a
-        resumed run goes back to the same state as one that was never interrupted.
+        Step and epoch return too, so that no step is lost; the optimizer's moments begin anew. A resumed run has the
+        same weights to return to. After `training.max_recoveries` times `RunError` is raised.
         """
-        position, good, training = self.position, self.good, self.config.training
-        if good is None or position.recoveries >= training.max_recoveries:
+        position, training = self.position, self.config.training
+        if position.recoveries >= training.max_recoveries:
             kept = "The best weights so far are kept. " if self.best_weights else ""
             raise RunError(
                 f"training diverged at step {position.step} of epoch {self.loader.epoch}: {reason}. "
-                f"It went back to a good state {training.max_recoveries} times, each time at half the rate, without "
+                f"It went back to good weights {training.max_recoveries} times, each time at half the rate, without "
                 f"success. {kept}Try training.learning_rate below "
                 f"{training.learning_rate * position.rate_factor:.2g}, or a shorter training.horizon"
             )
-        self.restore(good)
-        self.good = good
-        self.position.recoveries = position.recoveries + 1
-        self.position.rate_factor = position.rate_factor * RECOVERY_RATE
+        self.model.load_state_dict(self.best_weights or self.first_weights)
+        self.average = WeightAverage(self.model, self.model.stages.ema_decay, self.constrain)
+        self.optimizer.state.clear()
+        self.loader.restore({"epoch": position.best_step // len(self.loader), "batch": 0})
+        position.recoveries, position.rate_factor = position.recoveries + 1, position.rate_factor * RECOVERY_RATE
+        position.step, position.epoch_loss, position.epoch_steps = position.best_step, 0.0, 0
 
     def averaged_state(self) -> dict[str, Tensor]:
         """The weights that are validated and kept, as copies."""

@@ -52,7 +52,7 @@ class TrainingSettings:
     validate_epochs: Count = 1
     """Epochs from one validation to the next; the last epoch is always validated."""
     max_recoveries: Annotated[int, Field(ge=0)] = 3
-    """How often training goes back to its last good state at half the rate before it gives up."""
+    """How often training goes back to its best weights at half the rate before it gives up."""
     divergence_factor: Annotated[float, Field(gt=1.0)] = 1000.0
     """A loss this many times its running mean counts as diverged."""
     init_from: str | None = None
