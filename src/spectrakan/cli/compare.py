@@ -15,7 +15,7 @@ from spectrakan.errors import ConfigError
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, records, or evaluations (JSON).")],
     export: Annotated[
-        list[Path] | None, typer.Option(help="File to write the table to: .md, .tex or .csv; may be repeated.")
+        list[Path] | None, typer.Option(help="File to write the table to: .md or .tex; may be repeated.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
@@ -48,11 +48,11 @@ def compare(
 
 def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     """A table of records: one row a run, one column a metric."""
-    from spectrakan.cli.terminal import console
+    from spectrakan.cli.terminal import print_marked
     from spectrakan.report import scores_table, to_rich
 
     table = scores_table("scores", records)
-    console().print(to_rich(table))
+    print_marked(to_rich(table))
     for note in table.notes:
         print(note)
 

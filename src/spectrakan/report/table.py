@@ -1,19 +1,16 @@
-"""A table of scores, and how it is written: Markdown, LaTeX, CSV and text for a terminal.
+"""A table of scores, and how it is written: Markdown, LaTeX and text for a terminal.
 
 Numbers have a spread and the paper's value beside them; the best and the second best of a column are marked.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import rich.table
 from rich.markup import escape
 
 from spectrakan.errors import ConfigError, ShapeError, nearest
@@ -144,37 +141,12 @@ def to_latex(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_csv(table: Table) -> str:
-    """Comma-separated values at full precision; spread, paper's value and mark have columns of their own."""
-    columns: list[tuple[str, list[Any]]] = [(table.corner, [row.label for row in table.rows])]
-    for index, column in enumerate(table.columns):
-        cells = [row.cells[index] for row in table.rows]
-        columns.append((column.title, [cell if isinstance(cell, str) else cell.value for cell in cells]))
-        for name in ("spread", "paper"):
-            found = [getattr(cell, name, None) for cell in cells]
-            if any(value is not None for value in found):
-                columns.append((f"{column.title} {name}", found))
-        if column.better != "neither":
-            columns.append((f"{column.title} mark", [table.mark(row, index) for row in range(len(cells))]))
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(title for title, _ in columns)
-    writer.writerows(zip(*(values for _, values in columns), strict=True))
-    return buffer.getvalue()
+def to_rich(table: Table) -> list[list[str]]:
+    """Head and rows for a terminal, in rich's markup: the best in bold, the second best underlined."""
+    return list(_texts(table, RICH, escape))
 
 
-def to_rich(table: Table) -> rich.table.Table:
-    """For a terminal: the best in bold, the second best underlined."""
-    (corner, *titles), *rows = _texts(table, RICH, escape)
-    shown = rich.table.Table(corner, box=None, pad_edge=False)
-    for title in titles:
-        shown.add_column(title, justify="right")
-    for cells in rows:
-        shown.add_row(*cells)
-    return shown
-
-
-EXPORTS: dict[str, Callable[[Table], str]] = {".md": to_markdown, ".tex": to_latex, ".csv": to_csv}
+EXPORTS: dict[str, Callable[[Table], str]] = {".md": to_markdown, ".tex": to_latex}
 
 
 def export_table(table: Table, path: Path) -> None:
