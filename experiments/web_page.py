@@ -88,9 +88,8 @@ def missing_section(archive: Archive) -> Section:
     if not items:
         return Section("What is missing", [Paragraph("Nothing: every cell has a record and the figures are drawn.")])
     note = Paragraph("This page was made from part of the campaign. Missing:", note=True)
-    return Section(
-        "What is missing", [note, Paragraph("\n".join(f"- {item}" for item in items))], SHORT["What is missing"]
-    )
+    listed = Paragraph("\n".join(f"- {' '.join(item.split())}" for item in items))
+    return Section("What is missing", [note, listed], SHORT["What is missing"])
 
 
 def _section(archive: Archive, part: catalog.Section) -> Section:
