@@ -16,8 +16,8 @@ from spectrakan.theory.control import cap_slopes, certified_bound
 from spectrakan.theory.kan_bounds import lemma_bounds, product_bound
 from spectrakan.theory.parts import token_kan
 from spectrakan.training import StepTaken, resume, train
-from spectrakan.training.optimizer import WeightAverage
 from spectrakan.training.resolve import resolve
+from spectrakan.training.session import WeightAverage
 from spectrakan.training.stop import Stopped
 
 TINY = [

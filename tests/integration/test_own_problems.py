@@ -22,8 +22,8 @@ from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, DataFormatError, RunError, ShapeError
 from spectrakan.fields import Trajectories
 from spectrakan.training.objective import loss as training_loss
-from spectrakan.training.optimizer import rate_factor
 from spectrakan.training.resolve import resolve
+from spectrakan.training.session import rate_factor
 
 SMALL = ("model.width=8", "model.num_modes=4", "model.num_layers=2", "training.epochs=2", "training.batch_size=8")
 

@@ -1,4 +1,4 @@
-"""A table of scores, and how it is written: Markdown, LaTeX and text for a terminal.
+"""A table of scores, and how it is written: Markdown, and text for a terminal.
 
 Numbers have a spread and the paper's value beside them; the best and the second best of a column are marked.
 """
@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from rich.markup import escape
 
-from spectrakan.errors import ConfigError, ShapeError, nearest
-from spectrakan.storage import write_text_atomically
+from spectrakan.errors import ShapeError
 
 Mark = Literal["best", "second", ""]
 Better = Literal["smaller", "larger", "neither"]
@@ -121,7 +119,6 @@ def score_text(score: Score | str) -> str:
 Signs = dict[Mark, tuple[str, str]]
 """What stands before and after a number with a mark."""
 STARS: Signs = {"best": ("**", "**"), "second": ("*", "*"), "": ("", "")}
-TEX: Signs = {"best": (r"\textbf{", "}"), "second": (r"\underline{", "}"), "": ("", "")}
 RICH: Signs = {"best": ("[bold]", "[/bold]"), "second": ("[underline]", "[/underline]"), "": ("", "")}
 
 
@@ -133,30 +130,9 @@ def to_markdown(table: Table) -> str:
     return "".join(lines) + "".join(f"\n{note}\n" for note in table.notes)
 
 
-def to_latex(table: Table) -> str:
-    """A `tabular` of LaTeX (package booktabs): the best in bold, the second best underlined."""
-    head, *rows = (" & ".join(cells) + r" \\" for cells in _texts(table, TEX, _tex))
-    begin = rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}"
-    lines = [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
-
-
 def to_rich(table: Table) -> list[list[str]]:
     """Head and rows for a terminal, in rich's markup: the best in bold, the second best underlined."""
     return list(_texts(table, RICH, escape))
-
-
-EXPORTS: dict[str, Callable[[Table], str]] = {".md": to_markdown, ".tex": to_latex}
-
-
-def export_table(table: Table, path: Path) -> None:
-    """Write a table in the format of the file's ending."""
-    if path.suffix not in EXPORTS:
-        raise ConfigError(
-            f"cannot export to '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, EXPORTS)}; "
-            f"known: {', '.join(EXPORTS)}"
-        )
-    write_text_atomically(path, EXPORTS[path.suffix](table))
 
 
 def _texts(table: Table, signs: Signs, clean: Callable[[str], str]) -> Iterator[list[str]]:
@@ -169,9 +145,3 @@ def _texts(table: Table, signs: Signs, clean: Callable[[str], str]) -> Iterator[
             before, after = signs[table.mark(number, index)]
             cells.append(f"{before}{value}{after}{bracket}{paper}")
         yield cells
-
-
-def _tex(text: str) -> str:
-    signs = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "∞": r"$\infty$", "→": r"$\to$", "²": r"$^2$"}
-    signs |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    return "".join(signs.get(letter, letter) for letter in text)

@@ -31,12 +31,11 @@ def runs(tmp_path):
 
 
 def test_the_best_comes_first_and_the_paper_stands_beside_it(runs, tmp_path, capsys):
-    compare(runs, export=[tmp_path / "t.tex", tmp_path / "t.md"])
+    compare(runs, export=tmp_path / "t.md")
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines[1:3]] == ["fno", "spectrakan"]
     assert "0.01 (0.02575)" in lines[1]
     assert lines[-1].startswith("In brackets")
-    assert r"\textbf{0.01} (0.02575)" in (tmp_path / "t.tex").read_text()
     assert "**0.01** (0.02575)" in (tmp_path / "t.md").read_text()
 
 

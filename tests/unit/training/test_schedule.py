@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from spectrakan.training.optimizer import rate_factor
+from spectrakan.training.session import rate_factor
 
 
 def test_one_cycle_rises_to_one_and_falls_to_almost_nothing():
