@@ -6,6 +6,7 @@ function here does nothing beyond returning its input.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import shutil
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -37,6 +38,8 @@ LOST = ("gloo", "NCCL", "Connection", "connection")
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory", "bad_alloc")
 """What torch and the system say when memory is exhausted."""
 BFLOAT16_PRODUCT = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); (a @ a).sum().item()"
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
+"""Names of glibc's settings: blocks beyond the first, and freed memory beyond the second, go back to the system."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
@@ -137,6 +140,8 @@ def started(config: RuntimeSettings) -> Iterator[Runtime]:
     mixed = config.precision == "bfloat16"
     if mixed and device.type == "cpu":
         require_bfloat16()
+    if device.type == "cpu":
+        keep_freed_memory()
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     if config.threads:
         torch.set_num_threads(config.threads)
@@ -234,6 +239,19 @@ def require_bfloat16(program: str = BFLOAT16_PRODUCT) -> None:
             "execute them; set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 before Python starts, "
             "or use runtime.precision=float32"
         )
+
+
+def keep_freed_memory() -> None:
+    """Let the C library (glibc) reuse freed blocks of up to 32 MiB instead of returning them to the system.
+
+    Each step of a training allocates the same blocks again; returned ones cost a page fault for every 4 KiB, 10 to 25
+    % of a step on CPUs. Other C libraries keep theirs as they are.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # not glibc
+            library = ctypes.CDLL(None)
+            library.mallopt(_MMAP_THRESHOLD, 2**25)
+            library.mallopt(_TRIM_THRESHOLD, 2**29)
 
 
 def require_compiler(device: torch.device) -> None:
