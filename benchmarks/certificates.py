@@ -12,19 +12,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spectrakan.cli.certify import _windows
-from spectrakan.models import from_pretrained
+from spectrakan.cli.subject import load_subject
 from spectrakan.runs import RunFolder, provenance
 from spectrakan.theory import CertifySettings, certify_radii
 from spectrakan.theory.attack import AttackSettings
-from spectrakan.training import resolve
 
 
 def certificates_of(run: Path, resolution: int | None, radii: list[float], attack: AttackSettings) -> dict[str, Any]:
     """Certify around the first test input, and keep every bound beside what attacks reached."""
     folder = RunFolder(run)
-    resolved, model = resolve(folder.read_config()), from_pretrained(folder.best)
-    window = _windows(resolved, model, None, resolution).gather(range(1))
+    subject = load_subject(folder, None, resolution=resolution)
+    model, window = subject.model, subject.first_window(1)
     begin = time.process_time()
     found = certify_radii(
         model, window.inputs, radii, params=window.params, grid=window.grid, config=CertifySettings(attack=attack)

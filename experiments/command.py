@@ -16,7 +16,7 @@ from experiments.archive import Archive
 from experiments.campaign import Execution, Outcome, Stage, run_stages, sort_out
 from experiments.catalog import TABLES, results_page, stages_of
 from experiments.cells import Cell
-from experiments.costs import Estimator, measure_steps
+from experiments.costs import Estimator, measure_steps, span
 from experiments.figures import PLANS, draw_figures
 from experiments.freeze import freeze
 from experiments.frozen import SCALES as FROZEN_SCALES
@@ -26,7 +26,6 @@ from experiments.probe import tables as probe_tables
 from experiments.scales import Scale, scale_named
 from experiments.trials import measure_development
 from spectrakan.cli.cluster import connected
-from spectrakan.cli.estimate import span
 from spectrakan.errors import ConfigError, RunError, nearest
 from spectrakan.models.catalog import config_class
 from spectrakan.report.table import to_markdown

@@ -14,10 +14,11 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import Any
 
+import numpy as np
 import torch
 
 from experiments.archive import Archive
@@ -25,15 +26,17 @@ from experiments.cells import Cell, run_settings
 from experiments.main import TABLE
 from experiments.scales import TRIVIAL, scale_named
 from experiments.summaries import NAMES, Result, Results, row_name
-from spectrakan.cli.estimate import unsolved
-from spectrakan.data.prepare import NO_TEST, Prepared
+from spectrakan.data.generate import generate_lazily
+from spectrakan.data.prepare import GENERATED_SAMPLES, NO_TEST, Prepared, find, trimmed
 from spectrakan.data.problems import problem_named
+from spectrakan.fields import Array
 from spectrakan.models import build_model
 from spectrakan.models.operator import Operator
 from spectrakan.report.table import Column, Row, Score, Table
 from spectrakan.storage import write_text_atomically
-from spectrakan.training import Resolved, RunSettings
+from spectrakan.training import RunSettings
 from spectrakan.training.assemble import training_windows
+from spectrakan.training.resolve import planned
 
 FORWARD_SHARE = 1 / 3
 """A prediction costs about a third of a step: the backward pass is twice the forward one."""
@@ -210,8 +213,34 @@ def step_seconds(model: Operator, space: Sequence[int], *, batch: int = 1, repea
 
 
 def data_of(config: RunSettings) -> Prepared:
-    """The data of a config as they are cut, none of them solved for."""
-    return unsolved(Resolved(config, problem_named(config.task)))
+    """The data of a config as they are cut: those of its file, else random numbers in their shape."""
+    own, problem = config.data, problem_named(config.task)
+    if own.path is not None or problem.equation is None:
+        return planned(problem, own, find(problem, own))
+    frames = None if own.frames is None else (own.frames - 1) * own.stride_time + 1
+    lazy = generate_lazily(problem.name, 1, own.resolution, frames=frames, params=own.params)
+    count = own.num_samples or GENERATED_SAMPLES
+
+    def random(array: Array | None) -> Any:
+        """Positive numbers, as some fields have to be; all samples are views of one, which takes no memory."""
+        if array is None:
+            return None
+        numbers = np.random.default_rng(0).random(array.shape[1:], dtype=np.float32) + np.float32(0.5)
+        return np.broadcast_to(numbers, (count, *numbers.shape))
+
+    blank = replace(lazy, values=random(lazy.values), inputs=random(lazy.inputs), params=random(lazy.params))
+    return planned(problem, own, trimmed(blank, replace(own, num_samples=None, resolution=None)))
+
+
+def span(seconds: float) -> str:
+    """A time in the unit that fits it.
+
+    >>> span(50), span(600), span(86400)
+    ('50 s', '10 min', '24.0 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def build(config: RunSettings) -> Operator:

@@ -14,7 +14,8 @@ from spectrakan.evaluation.batches import EvaluationSettings, predicted_batches
 from spectrakan.fields import Trajectories, Window
 from spectrakan.models import from_pretrained
 from spectrakan.models.operator import Operator
-from spectrakan.report.figures.sample import Sample, Values
+from spectrakan.report.figures.maps import Sample
+from spectrakan.report.figures.sheet import Values
 
 READER = "figures"
 

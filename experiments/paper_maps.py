@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.report.figures.appearance import GIVEN, field_label, look_of
-from spectrakan.report.figures.maps import given_instant, given_scale, map_layout, on_globe, upright
-from spectrakan.report.figures.sample import Sample, error_scale, field_scale
-from spectrakan.report.figures.sheet import Row, draw_rows
+from spectrakan.report.figures.maps import Sample, given_instant, given_scale, map_layout, on_globe, upright
+from spectrakan.report.figures.sheet import Row, draw_rows, error_scale, field_scale
 
 
 def fields_by_row(samples: Sequence[Sample], model: str, time: float) -> Figure:

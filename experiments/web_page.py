@@ -8,7 +8,7 @@ from experiments.catalog import stages_of
 from experiments.gallery import as_picture, read_plates
 from experiments.record_figures import RECORD_FIGURES, TIME
 from experiments.scales import SCALES
-from spectrakan.report.page import Element, Listing, Paragraph, Picture, Section, page, text_elements
+from spectrakan.report.page import Element, Paragraph, Picture, Section, page
 from spectrakan.report.runs_page import origin_of
 
 LEAD = (
@@ -88,11 +88,12 @@ def missing_section(archive: Archive) -> Section:
     if not items:
         return Section("What is missing", [Paragraph("Nothing: every cell has a record and the figures are drawn.")])
     note = Paragraph("This page was made from part of the campaign. Missing:", note=True)
-    return Section("What is missing", [note, Listing(items)], SHORT["What is missing"])
+    listed = Paragraph("\n".join(f"- {' '.join(item.split())}" for item in items))
+    return Section("What is missing", [note, listed], SHORT["What is missing"])
 
 
 def _section(archive: Archive, part: catalog.Section) -> Section:
-    elements: list[Element] = text_elements("\n".join(part.sentences))
+    elements: list[Element] = [Paragraph("\n".join(part.sentences))]
     elements += _drawn(archive, part.title)
     for table in part.tables:
         elements.append(table)

@@ -20,55 +20,22 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_MODULE_OF = {
-    "Equation": "pde.equation",
-    "FieldSpec": "fields",
-    "Grid": "fields",
-    "OperatorSignature": "fields",
-    "Problem": "data.problems",
-    "Trajectories": "fields",
-    "Window": "fields",
-    "build_model": "models",
-    "certify": "theory",
-    "evaluate": "evaluation",
-    "from_pretrained": "models",
-    "generate": "data.generate",
-    "load_dataset": "data.load",
-    "register_model": "models",
-    "register_problem": "data.problems",
-    "resume": "training",
-    "rollout": "models",
-    "solve": "data.generate",
-    "train": "training",
+_NAMES = {
+    "data.generate": ("generate", "solve"),
+    "data.load": ("load_dataset",),
+    "data.problems": ("Problem", "register_problem"),
+    "evaluation": ("evaluate",),
+    "fields": ("FieldSpec", "Grid", "OperatorSignature", "Trajectories", "Window"),
+    "models": ("build_model", "from_pretrained", "register_model", "rollout"),
+    "pde.equation": ("Equation",),
+    "theory": ("certify",),
+    "training": ("resume", "train"),
 }
-"""Where each public name is defined."""
+"""The public names that each module defines."""
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _PACKAGES = ("errors", "metrics", "nn")
 
-__all__ = [
-    "Equation",
-    "FieldSpec",
-    "Grid",
-    "OperatorSignature",
-    "Problem",
-    "Trajectories",
-    "Window",
-    "__version__",
-    "build_model",
-    "certify",
-    "errors",
-    "evaluate",
-    "from_pretrained",
-    "generate",
-    "load_dataset",
-    "metrics",
-    "nn",
-    "register_model",
-    "register_problem",
-    "resume",
-    "rollout",
-    "solve",
-    "train",
-]
+__all__ = ["__version__", *_PACKAGES, *_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:

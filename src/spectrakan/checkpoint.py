@@ -6,7 +6,7 @@ Equal runs have checkpoints of equal bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ class Checkpoint:
 
     `weights` of the model, `average` their moving average (empty without one), `optimizer` as torch's
     `state_dict()`, `random` the states of random number generators, `position` plain values: step, epoch,
-    batch, best score. `good` is an earlier state, to which training returns if its numbers are no longer finite.
+    batch, best score.
     `run_id` is that of the run (`RunFolder.run_id`), `log_lines` the length of its log at this point.
     """
 
@@ -36,15 +36,12 @@ class Checkpoint:
     position: Mapping[str, Any]
     average: Tensors = field(default_factory=dict)
     random: Tensors = field(default_factory=dict)
-    good: Checkpoint | None = None
     run_id: str = ""
     log_lines: int | None = None
 
 
 TENSORS = ("weights", "average", "optimizer", "random")
-DOCUMENTS = ("optimizer", "position")
-GOOD = "good_"
-"""Prefix of the names of the earlier state's parts."""
+DOCUMENTS = ("model", "optimizer", "position")
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2) -> None:
@@ -52,27 +49,30 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2) -> None
 
     Write the log up to this point first (`RunLog.mark`), so that no line is lost between the two.
     """
-    parts = _parts(checkpoint, "")
-    earlier = Bundle({}, {}) if checkpoint.good is None else _parts(checkpoint.good, GOOD)
-    documents = {"model": checkpoint.model, **parts.documents, **earlier.documents}
+    buffers, numbers = _flatten(checkpoint.optimizer)
+    tensors = (checkpoint.weights, checkpoint.average, buffers, checkpoint.random)
+    documents = {"model": checkpoint.model, "optimizer": numbers, "position": checkpoint.position}
     documents |= _binding(checkpoint.run_id, checkpoint.log_lines)
-    _save(folder, Bundle(tensors={**parts.tensors, **earlier.tensors}, documents=documents), keep)
+    _save(folder, Bundle(tensors=dict(zip(TENSORS, tensors, strict=True)), documents=documents), keep)
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint, every byte of it checked; anything else raises `DataFormatError`."""
     bundle = load_bundle(folder)
-    present = bundle.tensors.keys() | bundle.documents.keys()
-    earlier = any(name.startswith(GOOD) for name in present)
-    missing = {"model"} - bundle.documents.keys()
-    for prefix in ("", GOOD) if earlier else ("",):
-        missing |= {prefix + name for name in TENSORS} - bundle.tensors.keys()
-        missing |= {prefix + name for name in DOCUMENTS} - bundle.documents.keys()
-    if missing:
+    tensors, documents = bundle.tensors, bundle.documents
+    if missing := {*TENSORS} - tensors.keys() | {*DOCUMENTS} - documents.keys():
         raise DataFormatError(f"'{folder}' is no training checkpoint: missing {', '.join(sorted(missing))}")
-    good = _from_parts(bundle, GOOD, folder) if earlier else None
     bound = _bound(bundle, folder)
-    return replace(_from_parts(bundle, "", folder), good=good, run_id=bound["id"], log_lines=bound["log_lines"])
+    return Checkpoint(
+        model=documents["model"],
+        weights=tensors["weights"],
+        average=tensors["average"],
+        optimizer=_unflatten(tensors["optimizer"], documents["optimizer"], folder),
+        random=tensors["random"],
+        position=documents["position"],
+        run_id=bound["id"],
+        log_lines=bound["log_lines"],
+    )
 
 
 def load_newest(folder: Path) -> tuple[Checkpoint, str | None]:
@@ -87,28 +87,6 @@ def load_newest(folder: Path) -> tuple[Checkpoint, str | None]:
         notice = f"{problems[0]}; going on from the checkpoint before it, at '{path}'" if problems else None
         return found, notice
     raise problems[0] if problems else DataFormatError(f"there is no checkpoint at '{folder}'")
-
-
-def _parts(checkpoint: Checkpoint, prefix: str) -> Bundle:
-    """A state as named tensors and documents; the model is described once for all states."""
-    buffers, numbers = _flatten(checkpoint.optimizer)
-    tensors = (checkpoint.weights, checkpoint.average, buffers, checkpoint.random)
-    return Bundle(
-        tensors={prefix + name: found for name, found in zip(TENSORS, tensors, strict=True)},
-        documents={prefix + "optimizer": numbers, prefix + "position": checkpoint.position},
-    )
-
-
-def _from_parts(bundle: Bundle, prefix: str, folder: Path) -> Checkpoint:
-    tensors, documents = bundle.tensors, bundle.documents
-    return Checkpoint(
-        model=documents["model"],
-        weights=tensors[prefix + "weights"],
-        average=tensors[prefix + "average"],
-        optimizer=_unflatten(tensors[prefix + "optimizer"], documents[prefix + "optimizer"], folder),
-        random=tensors[prefix + "random"],
-        position=documents[prefix + "position"],
-    )
 
 
 def save_best(folder: Path, model: Mapping[str, Any], weights: Tensors, run_id: str = "") -> None:

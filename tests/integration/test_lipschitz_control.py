@@ -16,8 +16,8 @@ from spectrakan.theory.control import cap_slopes, certified_bound
 from spectrakan.theory.kan_bounds import lemma_bounds, product_bound
 from spectrakan.theory.parts import token_kan
 from spectrakan.training import StepTaken, resume, train
-from spectrakan.training.optimizer import WeightAverage
 from spectrakan.training.resolve import resolve
+from spectrakan.training.session import WeightAverage
 from spectrakan.training.stop import Stopped
 
 TINY = [
@@ -122,14 +122,6 @@ def test_a_penalty_lowers_the_bound_of_a_trained_model():
     free = train("darcy2d", overrides=TINY)
     ruled = train("darcy2d", overrides=[*TINY, "training.lipschitz.penalty=0.3"])
     assert certified_bound(token_kan(ruled.model)) < 0.8 * certified_bound(token_kan(free.model))
-
-
-def test_a_batch_in_pieces_is_penalised_once():
-    losses: list[list[float]] = [[], []]
-    for pieces, told in zip((1, 3), losses, strict=True):
-        choices = [*TINY, "training.lipschitz.penalty=0.3", f"training.accumulate={pieces}", "training.epochs=1"]
-        train("darcy2d", overrides=choices, listeners=[lambda event, told=told: told.append(event.loss)])
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, DataFormatError, RunError, ShapeError
 from spectrakan.fields import Trajectories
 from spectrakan.training.objective import loss as training_loss
-from spectrakan.training.optimizer import rate_factor
 from spectrakan.training.resolve import resolve
+from spectrakan.training.session import rate_factor
 
 SMALL = ("model.width=8", "model.num_modes=4", "model.num_layers=2", "training.epochs=2", "training.batch_size=8")
 
@@ -232,9 +232,7 @@ def test_a_plain_loop_with_both_calls_equals_train():
     total, step = config.training.epochs * len(loader), 0
     for _ in range(config.training.epochs):
         for batch in loader:
-            optimizer.param_groups[0]["lr"] = 0.003 * rate_factor(
-                "one_cycle", step, total, warmup=config.training.warmup
-            )
+            optimizer.param_groups[0]["lr"] = 0.003 * rate_factor(step, total, warmup=config.training.warmup)
             history, params = model.normalized(batch.inputs, batch.params)
             pred = model.forward_normalized(history, params, batch.grid)[:, None]
             value = training_loss(

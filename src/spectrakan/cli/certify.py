@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spectrakan.errors import ConfigError, RunError
+from spectrakan.errors import RunError
 
 if TYPE_CHECKING:
-    from spectrakan.data.windows import Windows
-    from spectrakan.models import Operator
     from spectrakan.theory import Certificate
-    from spectrakan.training import Resolved
 
 
 def certify(
@@ -25,7 +22,6 @@ def certify(
     resolution: Annotated[int | None, typer.Option(help="Cells per axis.", show_default="as trained")] = None,
     starts: Annotated[int, typer.Option(min=1, help="Starts of gradient ascent against each bound.")] = 16,
     pairs: Annotated[int, typer.Option(min=0, help="Random pairs of inputs against each bound.")] = 64,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
     """Bound how far a trained model can change under a perturbation.
 
@@ -38,50 +34,29 @@ def certify(
     spectrakan certify runs/darcy2d-spectrakan-0 --resolution 16     large fields: on a coarser grid
     spectrakan certify runs/cns1d-spectrakan-0 --radius 0.01 --samples 8
     """
-    from spectrakan.models import from_pretrained
+    from spectrakan.cli.subject import load_subject
     from spectrakan.runs import RunFolder
     from spectrakan.storage import write_text_atomically
     from spectrakan.theory import CertifySettings
     from spectrakan.theory import certify as certify_model
     from spectrakan.theory.attack import AttackSettings
-    from spectrakan.training import resolve
 
     folder = RunFolder(run)
-    resolved, model = resolve(folder.read_config()), from_pretrained(folder.best)
-    windows = _windows(resolved, model, data, resolution)
-    first = windows.gather(range(min(samples, len(windows))))
+    subject = load_subject(folder, data, resolution=resolution)
+    first = subject.first_window(samples)
     config = CertifySettings(attack=AttackSettings(starts=starts, pairs=pairs))
-    found = certify_model(model, first.inputs, radius, params=first.params, grid=first.grid, config=config)
-    control = resolved.config.training.lipschitz
+    found = certify_model(subject.model, first.inputs, radius, params=first.params, grid=first.grid, config=config)
+    control = subject.config.training.lipschitz
     if control.cap is not None:
         found = found.capped(control.cap, control.measure)
     write_text_atomically(folder.path / "certificate.json", found.to_json() + "\n")
-    if as_json:
-        print(found.to_json())
-    else:
-        print_certificate(found)
-        print(f"written to {folder.path / 'certificate.json'}")
+    print_certificate(found)
+    print(f"written to {folder.path / 'certificate.json'}")
     if found.beaten:
         raise RunError(
             f"refuted: {', '.join(found.beaten)}; expected every bound to lie above what attacks reach; "
             "keep the run's folder and report it"
         )
-
-
-def _windows(resolved: Resolved, model: Operator, data: Path | None, resolution: int | None) -> Windows:
-    """The first window of each sample of a file, or of each test sample of the run."""
-    from spectrakan.cli.subject import prepared_run, run_data
-    from spectrakan.evaluation.batches import first_windows
-
-    if data is not None:
-        if resolution is not None:
-            raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
-        found = run_data(resolved.config, data)
-        return first_windows(model, found, range(found.num_samples), 1)
-    prepared = prepared_run(resolved, resolution)
-    if not prepared.part("test").samples:
-        raise ConfigError("the run has no test samples; give --data")
-    return prepared.windows("test", starts="first")
 
 
 def print_certificate(found: Certificate) -> None:

@@ -14,9 +14,7 @@ from spectrakan.errors import ConfigError
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, records, or evaluations (JSON).")],
-    export: Annotated[
-        list[Path] | None, typer.Option(help="File to write the table to: .md, .tex or .csv; may be repeated.")
-    ] = None,
+    export: Annotated[Path | None, typer.Option(help="Markdown file to write the table to.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
     """Put the scores of runs and evaluations side by side.
@@ -27,9 +25,10 @@ def compare(
     \b
     spectrakan compare runs/droplet2d-*
     spectrakan compare runs/mine-fno-0/evaluations/new.json runs/mine-spectrakan-0/evaluations/new.json
-    spectrakan compare runs/darcy2d-* --export darcy.md --export darcy.tex
+    spectrakan compare runs/darcy2d-* --export darcy.md
     """
-    from spectrakan.report import export_table, scores_table
+    from spectrakan.report import scores_table, to_markdown
+    from spectrakan.storage import write_text_atomically
 
     records = {str(path): read_scores(path) for path in runs}
     problems = {record["task"] for record in records.values()}
@@ -38,8 +37,8 @@ def compare(
     errors = {name: record["metrics"].get("relative_l2") for name, record in records.items()}
     ranked = sorted(records, key=lambda name: math.inf if errors[name] is None else errors[name])
     ordered = {name: records[name] for name in ranked}
-    for path in export or []:
-        export_table(scores_table("scores", ordered), path)
+    if export is not None:
+        write_text_atomically(export, to_markdown(scores_table("scores", ordered)))
     if as_json:
         print(json.dumps(ordered, indent=2))
         return
@@ -48,11 +47,11 @@ def compare(
 
 def print_comparison(records: dict[str, dict[str, Any]]) -> None:
     """A table of records: one row a run, one column a metric."""
-    from spectrakan.cli.terminal import console
+    from spectrakan.cli.terminal import print_marked
     from spectrakan.report import scores_table, to_rich
 
     table = scores_table("scores", records)
-    console().print(to_rich(table))
+    print_marked(to_rich(table))
     for note in table.notes:
         print(note)
 

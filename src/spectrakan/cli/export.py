@@ -46,17 +46,12 @@ def export(
 def _grid(run: Path) -> Grid | None:
     """The grid that a run was trained on, where it comes from data; the solvers' grids have equal cells."""
     from spectrakan.data.prepare import find
-    from spectrakan.data.problems import find_problem
     from spectrakan.runs import RunFolder
     from spectrakan.training import resolve
 
     folder = RunFolder(run)
     if not folder.started:
         return None
-    config = folder.read_config()
-    if config["data"]["path"] is None and find_problem(config["task"]) is None:
-        return None  # trained on arrays in memory, of which no grid was kept
-    resolved = resolve(config)
-    if resolved.config.data.path is None and resolved.problem.equation is not None:
-        return None
-    return find(resolved.problem, resolved.config.data).grid
+    resolved = resolve(folder.read_config())
+    solved = resolved.config.data.path is None and resolved.problem.equation is not None
+    return None if solved else find(resolved.problem, resolved.config.data).grid

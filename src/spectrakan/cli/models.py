@@ -28,7 +28,7 @@ def models(
     sizes = reference_signatures()
     rows = []
     for name, known in MODELS.items():
-        counts = [f"{count_parameters(_built(name, signature)):,}" for signature, _ in sizes.values()]
+        counts = [f"{count_parameters(_built(name, signature)):,}" for signature in sizes.values()]
         rows.append([name, *counts, known.refinement, known.reads])
     print("Parameters at each task's size:")
     print_table(["model", *sizes, "on other grids", "reads"], rows)
@@ -51,22 +51,19 @@ def pretrained_rows() -> list[list[str]]:
     return rows
 
 
-def reference_signatures() -> dict[str, tuple[OperatorSignature, tuple[int, ...]]]:
-    """What each of the paper's tasks asks of a model, and its grid."""
+def reference_signatures() -> dict[str, OperatorSignature]:
+    """What each of the paper's tasks asks of a model."""
     from spectrakan.data.problems import PROBLEMS
     from spectrakan.fields import OperatorSignature
 
     return {
-        name: (
-            OperatorSignature(
-                space_dims=problem.space_dims,
-                history=problem.history,
-                in_channels=len(problem.input_fields or problem.fields),
-                out_channels=len(problem.fields),
-                boundary=problem.equation.boundary if problem.equation else ("wall", "periodic"),
-                steady=problem.steady,
-            ),
-            problem.resolution,
+        name: OperatorSignature(
+            space_dims=problem.space_dims,
+            history=problem.history,
+            in_channels=len(problem.input_fields or problem.fields),
+            out_channels=len(problem.fields),
+            boundary=problem.equation.boundary if problem.equation else ("wall", "periodic"),
+            steady=problem.steady,
         )
         for name, problem in PROBLEMS.items()
     }

@@ -70,6 +70,7 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     from dataclasses import replace
 
     import numpy as np
+    import torch
 
     from spectrakan.evaluation.operators import as_operator
     from spectrakan.fields import FieldSpec
@@ -83,7 +84,8 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     known = {spec.name: spec for spec in start.fields}
     fields = tuple(known.get(name, FieldSpec(name)) for name in names)
     model.eval()
-    frames = runtime.gather_rows(_frames(model, start, ahead, runtime.share.part(start.num_samples, BATCH))).numpy()
+    mine = _frames(model, start, ahead, runtime.share.part(start.num_samples, BATCH))
+    frames = torch.cat(runtime.exchange(mine)).numpy()
     if signature.steady:
         return replace(start, values=frames, fields=fields, origin={})
     given = start.times[: signature.history]

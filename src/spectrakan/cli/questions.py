@@ -47,7 +47,7 @@ class Asked:
 def answer(run: Path, data: Path | None, mapping: Path | None, asked: Asked, *, device: str, as_json: bool) -> None:
     """Check what can be checked first, score, answer, write beside the run and print."""
     with started_on(device) as runtime:
-        subject = load_subject(RunFolder(run), data, runtime, mapping)
+        subject = load_subject(RunFolder(run), data, mapping=mapping, device=runtime.device)
         if subject.warning and runtime.writes:
             print(f"warning: {subject.warning}", file=sys.stderr)
         _check_first(subject, asked)

@@ -27,9 +27,9 @@ def report(
     from spectrakan.report.runs_page import runs_page
     from spectrakan.storage import write_text_atomically
 
-    paths = list(dict.fromkeys(path.resolve() for path in runs))
+    paths = {path.resolve(): path for path in runs}
     command = f"spectrakan report {' '.join(map(str, runs))}"
-    text = runs_page([read_run(path, name) for path, name in zip(paths, _names(paths), strict=True)], command)
+    text = runs_page([read_run(path, str(path)) for path in paths.values()], command)
     write_text_atomically(output, text)
     print(f"{output}: {len(paths)} runs, {len(text) / 1e6:.1f} MB")
 
@@ -45,12 +45,3 @@ def read_run(path: Path, name: str) -> RunReport:
     folder.require_finished()
     found = {file.stem: read_record(file, SCORED_KEYS) for file in sorted((path / "evaluations").glob("*.json"))}
     return RunReport(name, read_record(folder.record), read_log(folder.log), found)
-
-
-def _names(paths: list[Path]) -> list[str]:
-    """The last parts of the paths, as many as tell them apart."""
-    for count in range(1, 1 + max(len(path.parts) for path in paths)):
-        names = ["/".join(path.parts[-count:]) for path in paths]
-        if len(set(names)) == len(names):
-            return names
-    return [str(path) for path in paths]

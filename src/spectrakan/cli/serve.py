@@ -53,17 +53,14 @@ def serve(
 
 def given_run(path: Path, data: Path | None) -> GivenRun:
     """A finished run with its samples, its record and, where there is one, its certificate."""
-    import torch
-
     from spectrakan.cli.subject import load_subject
     from spectrakan.runs import RunFolder, read_record
     from spectrakan.serve.shown import GivenRun
     from spectrakan.storage import read_json
-    from spectrakan.training.runtime import Runtime
 
     folder = RunFolder(path)
     folder.require_finished()
-    subject = load_subject(folder, data, Runtime(torch.device("cpu"), torch.float32))
+    subject = load_subject(folder, data)
     found = path / "certificate.json"
     return GivenRun(
         name=path.resolve().name,

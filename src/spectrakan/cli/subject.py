@@ -7,17 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from spectrakan.data.load import load_dataset
 from spectrakan.data.prepare import DataSettings, Prepared, find, prepare
 from spectrakan.data.problems import find_problem
 from spectrakan.errors import ConfigError, DataFormatError
-from spectrakan.fields import Trajectories
+from spectrakan.evaluation.batches import first_windows
+from spectrakan.fields import Trajectories, Window
 from spectrakan.models import Operator, from_pretrained
 from spectrakan.runs import RunFolder, data_digest, read_record
 from spectrakan.training import RunSettings, resolve
 from spectrakan.training.display import progress_bar
 from spectrakan.training.resolve import Resolved
-from spectrakan.training.runtime import Runtime
 
 
 @dataclass
@@ -53,6 +55,11 @@ class Subject:
         """Frames to predict: as asked, else as the run's own samples were scored."""
         return horizon or (None if self.from_file else self.config.data.horizon)
 
+    def first_window(self, count: int) -> Window:
+        """The first window of each of the first samples."""
+        windows = first_windows(self.model, self.trajectories, self.samples[:count], 1)
+        return windows.gather(range(len(windows)))
+
     def prepared(self) -> Prepared:
         """The run's own samples with their split."""
         if self._prepared is None:
@@ -68,15 +75,24 @@ def prepared_run(resolved: Resolved, resolution: int | None = None) -> Prepared:
         return prepare(resolved.problem, config, progress)
 
 
-def load_subject(folder: RunFolder, data: Path | None, runtime: Runtime, mapping: Path | None = None) -> Subject:
+def load_subject(
+    folder: RunFolder,
+    data: Path | None,
+    *,
+    mapping: Path | None = None,
+    resolution: int | None = None,
+    device: torch.device | str = "cpu",
+) -> Subject:
     """The best weights of a run, and the samples of a file or else the run's own test samples."""
     resolved = resolve(folder.read_config())
-    model = from_pretrained(folder.best).to(runtime.device)
+    model = from_pretrained(folder.best).to(device)
     if data is not None:
+        if resolution is not None:
+            raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
         found = run_data(resolved.config, data, mapping)
         note = _training_samples(folder, found)
         return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
-    prepared = prepared_run(resolved)
+    prepared = prepared_run(resolved, resolution)
     part = prepared.part("test")
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,44 +12,21 @@ if TYPE_CHECKING:
 
 def tasks(
     name: Annotated[str, typer.Argument(help="Show one problem and its parameters.", show_default=False)] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
     """List the problems that are known by name, or show one and its parameters.
 
     \b
     spectrakan tasks                   all in a table: the paper's six, and those of installed packages
     spectrakan tasks shallow_water2d   one, with the parameters that `generate` takes
-    spectrakan tasks --json            the same for other programs
 
     Data of your own need no name here: spectrakan train --data mine.h5
     """
     from spectrakan.data.problems import all_problems, problem_named
 
-    chosen = [problem_named(name)] if name else list(all_problems().values())
-    if as_json:
-        print(json.dumps([_describe(entry) for entry in chosen], indent=2))
-    elif name:
-        _print_one(chosen[0])
+    if name:
+        _print_one(problem_named(name))
     else:
-        _print_table(chosen)
-
-
-def _describe(entry: Problem) -> dict[str, Any]:
-    from spectrakan.config import as_mapping
-
-    return {
-        "name": entry.name,
-        "summary": entry.summary,
-        "input_fields": [spec.name for spec in entry.input_fields],
-        "fields": [spec.name for spec in entry.fields],
-        "resolution": list(entry.resolution),
-        "frames": entry.frames,
-        "history": entry.history,
-        "horizon": entry.horizon,
-        "split": as_mapping(entry.split),
-        "made_by": "file" if entry.equation is None else "solver",
-        "parameters": {} if entry.equation is None else as_mapping(entry.equation.parameters()),
-    }
+        _print_table(list(all_problems().values()))
 
 
 def _print_table(chosen: list[Problem]) -> None:

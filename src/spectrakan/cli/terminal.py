@@ -9,24 +9,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-
-def console() -> Console:
-    """Stdout; a pipe has no width, so lines are not wrapped there."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 240)
-
-
-def number(value: float | None) -> str:
-    """A number in four digits, a whole number in all of its digits, a dash where there is none."""
-    if value is None:
-        return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+from spectrakan.report.table import number
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> None:
     """Texts as they are, numbers in four digits; the first column to the left, all others to the right."""
+    print_marked([head, *([escape(cell if isinstance(cell, str) else number(cell)) for cell in row] for row in rows)])
+
+
+def print_marked(rows: Sequence[Sequence[str]]) -> None:
+    """A head and rows of texts in rich's markup; a pipe has no width, so lines are not wrapped there."""
     table = Table(box=None, pad_edge=False)
-    for index, name in enumerate(head):
+    for index, name in enumerate(rows[0]):
         table.add_column(name, justify="right" if index else "left")
-    for row in rows:
-        table.add_row(*(escape(cell if isinstance(cell, str) else number(cell)) for cell in row))
-    console().print(table)
+    for row in rows[1:]:
+        table.add_row(*row)
+    Console(highlight=False, width=None if sys.stdout.isatty() else 240).print(table)

@@ -56,9 +56,6 @@ def train(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Show all settings with their meaning and stop.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show shapes, parameters, memory and time; write nothing.")
-    ] = False,
 ) -> None:
     """Train a model on a problem, or on data of your own.
 
@@ -105,11 +102,6 @@ def train(
         from spectrakan.training import explained
 
         print(explained(resolved.config), end="")
-        return
-    if dry_run:
-        from spectrakan.cli.estimate import print_estimate
-
-        print_estimate(resolved)
         return
     from spectrakan.training import train as run_training
 

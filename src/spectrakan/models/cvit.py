@@ -38,7 +38,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
@@ -100,19 +100,15 @@ class CViT(Operator):
         self.cells = (cells,) * dims
         self.patches = Patches((cells // patch,) * dims, patch, signature.in_channels + signature.num_params, width)
         self.frames = _Frames((cells // patch) ** dims, signature.history, config) if signature.history > 1 else None
-        self.encoder = nn.ModuleList(
-            AttentionBlock(width, config.num_heads, mlp_ratio=config.mlp_ratio) for _ in range(config.num_layers)
-        )
+        self.encoder = _blocks(config.num_layers, width, config.num_heads, config.mlp_ratio)
         self.encoder_norm = nn.LayerNorm(width)
         self.bridge = nn.Linear(width, config.decoder_width)
         latent_cells = cells if config.latent_cells == "auto" else config.latent_cells
         self.coordinates = LatentGrid(
             (latent_cells,) * dims, config.latent_width, config.decoder_width, config.sharpness
         )
-        self.decoder = nn.ModuleList(
-            AttentionBlock(config.decoder_width, config.decoder_heads, mlp_ratio=config.mlp_ratio, cross=True)
-            for _ in range(config.decoder_layers)
-        )
+        decoder = (config.decoder_layers, config.decoder_width, config.decoder_heads, config.mlp_ratio)
+        self.decoder = _blocks(*decoder, cross=True)
         self.norm = nn.LayerNorm(config.decoder_width)
         self.feed = nn.Linear(config.decoder_width, config.decoder_width)
         self.feed_norm = nn.LayerNorm(config.decoder_width)
@@ -148,10 +144,7 @@ class _Frames(nn.Module):
         times = sincos_positions(torch.arange(history, dtype=torch.float64), config.width)
         self.register_buffer("times", times.to(torch.get_default_dtype())[:, None], persistent=False)
         self.latents = nn.Parameter(0.02 * torch.randn(num_patches, config.width))
-        self.blocks = nn.ModuleList(
-            AttentionBlock(config.width, config.num_heads, mlp_ratio=config.mlp_ratio, cross=True)
-            for _ in range(config.time_depth)
-        )
+        self.blocks = _blocks(config.time_depth, config.width, config.num_heads, config.mlp_ratio, cross=True)
         self.norm = nn.LayerNorm(config.width)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -186,8 +179,6 @@ class AttentionBlock(nn.Module):
 
     def __init__(self, width: int, num_heads: int, *, mlp_ratio: int = 1, cross: bool = False) -> None:
         super().__init__()
-        if width % num_heads:
-            raise ConfigError(f"an attention width must be a multiple of its heads, got {width} and {num_heads}")
         self.num_heads = num_heads
         self.norm = nn.LayerNorm(width)
         self.context_norm = nn.LayerNorm(width) if cross else None
@@ -213,6 +204,10 @@ class AttentionBlock(nn.Module):
         return heads
 
 
+def _blocks(count: int, width: int, num_heads: int, mlp_ratio: int, *, cross: bool = False) -> nn.ModuleList:
+    return nn.ModuleList(AttentionBlock(width, num_heads, mlp_ratio=mlp_ratio, cross=cross) for _ in range(count))
+
+
 class Patches(nn.Module):
     """A field of a whole number of patches along each axis to one token a patch."""
 
@@ -220,17 +215,14 @@ class Patches(nn.Module):
 
     def __init__(self, counts: Sequence[int], patch: int, in_channels: int, width: int) -> None:
         super().__init__()
-        self.counts, self.patch = tuple(counts), patch
-        self.embed = nn.Linear(in_channels * patch ** len(self.counts), width)
-        self.register_buffer("positions", patch_positions(self.counts, width), persistent=False)
+        self.patch = patch
+        self.embed = nn.Linear(in_channels * patch ** len(counts), width)
+        self.register_buffer("positions", patch_positions(counts, width), persistent=False)
 
     def forward(
         self, frames: Float[Tensor, "batch frames *space field"]
     ) -> Float[Tensor, "batch frames patches width"]:
         """Tokens of each frame."""
-        expected = tuple(count * self.patch for count in self.counts)
-        if tuple(frames.shape[2:-1]) != expected:
-            raise ShapeError(f"patches need a field of {expected} cells, got {tuple(frames.shape[2:-1])}")
         tokens: Tensor = self.embed(cut(frames, self.patch)) + self.positions
         return tokens
 

@@ -30,7 +30,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
-from spectrakan.errors import ConfigError
 from spectrakan.fields import Window
 from spectrakan.models.deeponet import DeepONet, DeepONetConfig
 from spectrakan.nn.execution import force_fp32
@@ -43,8 +42,6 @@ class RadialKANLayer(nn.Module):
 
     def __init__(self, in_features: int, out_features: int, num_centres: int) -> None:
         super().__init__()
-        if num_centres < 2:
-            raise ConfigError(f"a radial layer needs at least 2 centres, got {num_centres}")
         self.centres = nn.Parameter(torch.zeros(num_centres))
         self.register_buffer("bump_width", torch.ones(()))
         self.spread(-1.0, 1.0)
@@ -87,10 +84,9 @@ class RadialKAN(nn.Module):
     def fit_span(self, samples: Tensor) -> None:
         """Spread the first layer's centres over the range of samples of its input."""
         low, high = float(samples.min()), float(samples.max())
-        if high > low:
-            first = self.layers[0]
-            if isinstance(first, RadialKANLayer):
-                first.spread(low, high)
+        first = self.layers[0]
+        if high > low and isinstance(first, RadialKANLayer):
+            first.spread(low, high)
 
 
 UNIT_SCALE_SPAN = (-3.0, 3.0)

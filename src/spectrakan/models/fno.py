@@ -90,7 +90,7 @@ class FNO(LiftedOperator):
 
     def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """The layers on the padded box."""
-        field, wider = pad_far_end(field, axes, [self.config.padding] * len(axes))
+        field, wider = pad_far_end(field, axes, self.config.padding)
         for number, layer in enumerate(self.layers, start=1):
             field = layer(field, wider)
             if number < len(self.layers):
@@ -100,9 +100,9 @@ class FNO(LiftedOperator):
         return field.contiguous()
 
 
-def pad_far_end(field: Tensor, axes: Sequence[Axis], cells: Sequence[int]) -> tuple[Tensor, tuple[Axis, ...]]:
+def pad_far_end(field: Tensor, axes: Sequence[Axis], cells: int) -> tuple[Tensor, tuple[Axis, ...]]:
     """Zeros past the far end of each axis, and the axes of the larger box."""
-    wider = tuple(padded_axis(axis, count) if count else axis for axis, count in zip(axes, cells, strict=True))
+    wider = tuple(padded_axis(axis, cells) if cells else axis for axis in axes)
     # Of an axis that is cut among processes only the last part is padded.
     more = [larger.cells - axis.cells for larger, axis in zip(wider, axes, strict=True)]
     sides = [side for count in reversed(more) for side in (0, count)]

@@ -8,7 +8,7 @@ the mean field. There is nothing to filter. Ridge regression is the best linear 
 
 a = sum_b W_ab c_b(history) + d_a,     u_next(x) = b(x) + s sum_a a e_a(x)
 
-c are coefficients of the last `num_frames` frames, and the parameters; e are products of one function an axis:
+c are coefficients of the last two frames, and the parameters; e are products of one function an axis:
 Fourier on periodic axes, cosine on the others, low modes of all axes jointly. W minimises the squared error of
 the training set plus penalty |W|^2 (Hoerl, Kennard 1970), the penalty chosen by leaving out runs of neighbouring
 samples: neighbours in time are correlated, so that leaving out single ones would favour fits that only interpolate
@@ -87,6 +87,10 @@ def fixed(stages: Stages | None, predict: Predict, name: str) -> Stages:
 
 PENALTIES = tuple(10.0**power for power in range(-9, 2))
 """Candidates, times the mean square of the features summed over samples."""
+FRAMES = 2
+"""How many of the last frames are read: more modes help more than more frames."""
+MOST_FEATURES = 1024
+"""Most coefficients of the input; the modes of large fields are cut to this."""
 BLOCKS = 5
 """Runs of neighbouring samples that are left out in turn to choose the penalty."""
 Moments = tuple[Tensor, Tensor, Tensor]
@@ -98,11 +102,7 @@ class RidgeConfig:
     """Settings of the linear operator."""
 
     num_modes: Count = 16
-    """Modes along each axis (twice as many cosines), as far as `max_features` allows."""
-    num_frames: Count = 2
-    """How many of the last frames are read: more modes help more than more frames."""
-    max_features: Count = 1024
-    """Most coefficients of the input; the modes of large fields are cut to this."""
+    """Modes along each axis (twice as many cosines), as far as `MOST_FEATURES` allows."""
     penalty: Annotated[float, Field(gt=0)] | Literal["auto"] = "auto"
     """Penalty over the features' mean square, or the one that predicts runs of samples left out best."""
 
@@ -118,8 +118,8 @@ class Ridge(Operator):
     def __init__(self, signature: OperatorSignature, config: RidgeConfig, stages: Stages | None = None) -> None:
         predict = prediction_of(signature, stages or Stages())
         super().__init__(signature, config, fixed(stages, predict, self.name))
-        self.num_frames = min(config.num_frames, signature.history)
-        self.num_modes = affordable_modes(signature, config)
+        self.num_frames = min(FRAMES, signature.history)
+        self.num_modes = affordable_modes(signature, config.num_modes)
         self.bases: tuple[Basis, ...] = tuple("fourier" if kind == "periodic" else "cosine" for kind in self.boundary)
         self.rows = 2 * self.num_modes
         boxes = self.rows**signature.space_dims
@@ -193,11 +193,10 @@ class Ridge(Operator):
         ]
 
 
-def affordable_modes(signature: OperatorSignature, config: RidgeConfig) -> int:
-    """The most modes along each axis, up to the config's, that keep the number of features within its limit."""
-    channels = min(config.num_frames, signature.history) * signature.in_channels
-    modes = config.num_modes
-    while modes > 1 and channels * (2 * modes) ** signature.space_dims > config.max_features:
+def affordable_modes(signature: OperatorSignature, modes: int) -> int:
+    """The most modes along each axis, up to those asked for, that keep the number of features within its limit."""
+    channels = min(FRAMES, signature.history) * signature.in_channels
+    while modes > 1 and channels * (2 * modes) ** signature.space_dims > MOST_FEATURES:
         modes -= 1
     return modes
 
@@ -225,15 +224,11 @@ def ridge_weights(moments: Moments, penalty: float) -> Tensor:
 def best_penalty(blocks: Sequence[Moments], penalties: Sequence[float]) -> float:
     """The penalty whose fits to all blocks but one predict the one left out best, summed over blocks."""
     total = reduce(_sum, blocks)
-    errors = dict.fromkeys(penalties, 0.0)
-    for block in blocks:
-        gram, cross, _ = _sum(total, block, sign=-1)
-        spectrum, vectors = torch.linalg.eigh((gram - torch.outer(gram[-1], gram[-1]) / gram[-1, -1])[:-1, :-1])
-        # Centred features in the directions in which the fit to the rest is diagonal, and the one.
-        turn = torch.block_diag(vectors, torch.ones_like(gram[-1:, -1:]))
-        turn[-1, :-1] = -gram[-1, :-1] @ vectors / gram[-1, -1]
-        inner, left_out, towards = turn.T @ cross, turn.T @ block[0] @ turn, turn.T @ block[1]
-        for penalty in penalties:
-            weights = inner / torch.cat([spectrum.clamp_min(0) + penalty, gram[-1, -1:]])[:, None]
-            errors[penalty] += float(block[2] + ((left_out @ weights - 2 * towards) * weights).sum())
-    return min(errors, key=lambda penalty: errors[penalty])
+    rests = [_sum(total, block, sign=-1) for block in blocks]
+
+    def left_out(penalty: float) -> float:
+        fits = [ridge_weights(rest, penalty) for rest in rests]
+        pairs = zip(blocks, fits, strict=True)
+        return sum(float(b[2] + ((b[0] @ weights - 2 * b[1]) * weights).sum()) for b, weights in pairs)
+
+    return min(penalties, key=left_out)

@@ -2,4 +2,4 @@
 
 from spectrakan.report.page import Origin, Paragraph, Picture, Section, page
 from spectrakan.report.runs_page import RunReport, runs_page, scores_table
-from spectrakan.report.table import Column, Row, Score, Table, export_table, to_csv, to_latex, to_markdown, to_rich
+from spectrakan.report.table import Column, Row, Score, Table, to_markdown, to_rich

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of paragraphs, lists, tables, pictures and folded details, in sections."""
+"""One self-contained HTML page of texts, tables, pictures and folded details, in sections."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from itertools import groupby
 
 from spectrakan.errors import ConfigError
 from spectrakan.report.table import Score, Table, score_text
@@ -21,17 +22,13 @@ PIXEL_RATIO = 1.5
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text; a `note` is highlighted. Here and in lists `**words**` are strong, words in backticks code."""
+    """Running text, one paragraph a line; a `note` is highlighted.
+
+    Lines that begin with a dash are a list. `**words**` are strong, words in backticks code.
+    """
 
     text: str
     note: bool = False
-
-
-@dataclass(frozen=True)
-class Listing:
-    """Sentences below each other."""
-
-    items: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Origin:
     codes: Sequence[str] = ()
 
 
-Element = Paragraph | Listing | Picture | Table | Origin
+Element = Paragraph | Picture | Table | Origin
 
 
 @dataclass(frozen=True)
@@ -116,19 +113,29 @@ def as_html(element: Element) -> str:
     """
     match element:
         case Paragraph():
-            kind = ' class="note"' if element.note else ""
-            return f"<p{kind}>{_inline(element.text)}</p>"
-        case Listing():
-            return f"<ul>{''.join(f'<li>{_inline(item)}</li>' for item in element.items)}</ul>"
+            return _lines(element.text, ' class="note"' if element.note else "")
         case Picture():
             return _picture(element)
         case Table():
-            notes = text_elements("\n".join(element.notes))
-            return _table(element) + "".join(map(as_html, notes))
+            return _table(element) + _lines("\n".join(element.notes))
         case Origin():
             pairs = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in element.entries)
             codes = "".join(f"<p><code>{escape(code)}</code></p>" for code in element.codes)
             return f"<details><summary>{escape(element.summary)}</summary>{codes}<dl>{pairs}</dl></details>"
+
+
+def _lines(text: str, kind: str = "") -> str:
+    """Paragraphs and lists.
+
+    >>> _lines("note\\n- one\\n- two")
+    '<p>note</p><ul><li>one</li><li>two</li></ul>'
+    """
+    made = ""
+    for listed, lines in groupby(filter(None, map(str.strip, text.splitlines())), lambda line: line.startswith("- ")):
+        begin, end = ("<li>", "</li>") if listed else (f"<p{kind}>", "</p>")
+        inner = "".join(f"{begin}{_inline(line.removeprefix('- ') if listed else line)}{end}" for line in lines)
+        made += f"<ul>{inner}</ul>" if listed else inner
+    return made
 
 
 def _inline(text: str) -> str:
@@ -170,20 +177,3 @@ def _cell(cell: Score | str, mark: str, ranked: bool) -> str:
     name = f' class="{kind}"' if kind else ""
     value = f' data-value="{float(cell.value)!r}"' if ranked and cell.value is not None else ""
     return f"<td{name}{value}>{escape(score_text(cell))}</td>"
-
-
-def text_elements(text: str) -> list[Element]:
-    """Paragraphs and lists from lines; the lines of a list begin with a dash.
-
-    >>> text_elements("note\\n- one\\n- two")
-    [Paragraph(text='note', note=False), Listing(items=('one', 'two'))]
-    """
-    made: list[Element] = []
-    for line in filter(None, (line.strip() for line in text.splitlines())):
-        if not line.startswith("- "):
-            made.append(Paragraph(line))
-        elif made and isinstance(made[-1], Listing):
-            made[-1] = Listing((*made[-1].items, line[2:]))
-        else:
-            made.append(Listing((line[2:],)))
-    return made

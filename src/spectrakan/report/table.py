@@ -1,23 +1,18 @@
-"""A table of scores, and how it is written: Markdown, LaTeX, CSV and text for a terminal.
+"""A table of scores, and how it is written: Markdown, and text for a terminal.
 
 Numbers have a spread and the paper's value beside them; the best and the second best of a column are marked.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import rich.table
 from rich.markup import escape
 
-from spectrakan.errors import ConfigError, ShapeError, nearest
-from spectrakan.storage import write_text_atomically
+from spectrakan.errors import ShapeError
 
 Mark = Literal["best", "second", ""]
 Better = Literal["smaller", "larger", "neither"]
@@ -124,7 +119,6 @@ def score_text(score: Score | str) -> str:
 Signs = dict[Mark, tuple[str, str]]
 """What stands before and after a number with a mark."""
 STARS: Signs = {"best": ("**", "**"), "second": ("*", "*"), "": ("", "")}
-TEX: Signs = {"best": (r"\textbf{", "}"), "second": (r"\underline{", "}"), "": ("", "")}
 RICH: Signs = {"best": ("[bold]", "[/bold]"), "second": ("[underline]", "[/underline]"), "": ("", "")}
 
 
@@ -136,55 +130,9 @@ def to_markdown(table: Table) -> str:
     return "".join(lines) + "".join(f"\n{note}\n" for note in table.notes)
 
 
-def to_latex(table: Table) -> str:
-    """A `tabular` of LaTeX (package booktabs): the best in bold, the second best underlined."""
-    head, *rows = (" & ".join(cells) + r" \\" for cells in _texts(table, TEX, _tex))
-    begin = rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}"
-    lines = [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
-
-
-def to_csv(table: Table) -> str:
-    """Comma-separated values at full precision; spread, paper's value and mark have columns of their own."""
-    columns: list[tuple[str, list[Any]]] = [(table.corner, [row.label for row in table.rows])]
-    for index, column in enumerate(table.columns):
-        cells = [row.cells[index] for row in table.rows]
-        columns.append((column.title, [cell if isinstance(cell, str) else cell.value for cell in cells]))
-        for name in ("spread", "paper"):
-            found = [getattr(cell, name, None) for cell in cells]
-            if any(value is not None for value in found):
-                columns.append((f"{column.title} {name}", found))
-        if column.better != "neither":
-            columns.append((f"{column.title} mark", [table.mark(row, index) for row in range(len(cells))]))
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(title for title, _ in columns)
-    writer.writerows(zip(*(values for _, values in columns), strict=True))
-    return buffer.getvalue()
-
-
-def to_rich(table: Table) -> rich.table.Table:
-    """For a terminal: the best in bold, the second best underlined."""
-    (corner, *titles), *rows = _texts(table, RICH, escape)
-    shown = rich.table.Table(corner, box=None, pad_edge=False)
-    for title in titles:
-        shown.add_column(title, justify="right")
-    for cells in rows:
-        shown.add_row(*cells)
-    return shown
-
-
-EXPORTS: dict[str, Callable[[Table], str]] = {".md": to_markdown, ".tex": to_latex, ".csv": to_csv}
-
-
-def export_table(table: Table, path: Path) -> None:
-    """Write a table in the format of the file's ending."""
-    if path.suffix not in EXPORTS:
-        raise ConfigError(
-            f"cannot export to '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, EXPORTS)}; "
-            f"known: {', '.join(EXPORTS)}"
-        )
-    write_text_atomically(path, EXPORTS[path.suffix](table))
+def to_rich(table: Table) -> list[list[str]]:
+    """Head and rows for a terminal, in rich's markup: the best in bold, the second best underlined."""
+    return list(_texts(table, RICH, escape))
 
 
 def _texts(table: Table, signs: Signs, clean: Callable[[str], str]) -> Iterator[list[str]]:
@@ -197,9 +145,3 @@ def _texts(table: Table, signs: Signs, clean: Callable[[str], str]) -> Iterator[
             before, after = signs[table.mark(number, index)]
             cells.append(f"{before}{value}{after}{bracket}{paper}")
         yield cells
-
-
-def _tex(text: str) -> str:
-    signs = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "∞": r"$\infty$", "→": r"$\to$", "²": r"$^2$"}
-    signs |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    return "".join(signs.get(letter, letter) for letter in text)

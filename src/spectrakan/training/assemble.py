@@ -21,10 +21,9 @@ from spectrakan.models.rollout import rollout
 from spectrakan.numerics.float64 import to_float64
 from spectrakan.runs import data_digest
 from spectrakan.training.objective import Objective
-from spectrakan.training.runtime import Runtime
+from spectrakan.training.runtime import Runtime, synchronise_norms
 from spectrakan.training.session import Session
 from spectrakan.training.settings import RunSettings, TrainingSettings
-from spectrakan.training.synced_norm import synchronise_norms
 
 STATISTICS_WINDOWS = 512
 """Windows that statistics of a model with weights come from; one without weights takes all: that is its training."""

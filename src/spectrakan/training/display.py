@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -21,23 +23,24 @@ REDRAW_SECONDS = 0.2
 """Shortest time between two drawings of a bar in a notebook."""
 
 
+Draw = Callable[[str, int, int, str], None]
+"""Takes the title of long work, how much of it is done, how much there is, and a text to stand beside it."""
+
+
+@dataclass
 class Display:
-    """Shows nothing; the displays below show sentences, and how much of long work is done."""
+    """Shows sentences, and how much of long work is done; nothing by default."""
 
-    every_epoch = False
+    say: Callable[[str], None] = lambda text: None
+    draw: Draw = lambda title, done, total, text: None
+    every_epoch: bool = False
     """Whether all epochs are shown as sentences, or the best ones alone."""
-    validation = ""
+    validation: str = ""
     """The last validation error, as text."""
-
-    def say(self, text: str) -> None:
-        """Show a sentence."""
-
-    def draw(self, title: str, done: int, total: int, text: str = "") -> None:
-        """Show how much of the work of that title is done, with a text beside it."""
 
     def progress(self, title: str) -> Counter:
         """A callback for long work of that title."""
-        return lambda done, total: self.draw(title, done, total)
+        return lambda done, total: self.draw(title, done, total, "")
 
     def listener(self, event: Event) -> None:
         """Show an event of training."""
@@ -56,7 +59,7 @@ class Display:
                     self.say(f"epoch {event.epoch + 1}/{event.epochs}  {numbers}  {left:.0f} s left")
             case Recovered():
                 self.say(
-                    f"step {event.step}: {event.reason}; the step was not taken. Back to the last good state, "
+                    f"step {event.step}: {event.reason}; the step was not taken. Back to the best weights, "
                     f"at {event.rate_factor:g} of the rate (recovery {event.attempt})"
                 )
 
@@ -69,9 +72,9 @@ def display(shown: bool | None = None) -> Iterator[Display]:
     if shown is False or (shown is None and not (notebook or terminal)):
         yield Display()
     elif notebook:
-        yield NotebookBar()
+        yield Display(print, _notebook_bar())
     elif not terminal:
-        yield PlainLines()
+        yield Display(_say_plainly, _tenths(), every_epoch=True)
     else:
         columns = (
             TextColumn("{task.description}"),
@@ -81,7 +84,7 @@ def display(shown: bool | None = None) -> Iterator[Display]:
             TextColumn("{task.fields[text]}"),
         )
         with Progress(*columns, console=Console(stderr=True)) as bars:
-            yield MovingBars(bars)
+            yield Display(partial(bars.console.print, highlight=False, soft_wrap=True), _moving_bars(bars))
 
 
 @contextmanager
@@ -91,65 +94,51 @@ def progress_bar(title: str) -> Iterator[Counter]:
         yield shown.progress(title)
 
 
-class MovingBars(Display):
+def _moving_bars(bars: Progress) -> Draw:
     """A bar for each title, which appears with the first piece of work and vanishes with the last."""
+    tasks: dict[str, TaskID] = {}
 
-    def __init__(self, bars: Progress) -> None:
-        self.bars = bars
-        self.tasks: dict[str, TaskID] = {}
+    def draw(title: str, done: int, total: int, text: str) -> None:
+        if title not in tasks:
+            tasks[title] = bars.add_task(title, total=total, text=text)
+        bars.update(tasks[title], completed=done, total=total, text=text, visible=done < total)
 
-    def say(self, text: str) -> None:
-        """Print a sentence above the bars."""
-        self.bars.console.print(text, highlight=False, soft_wrap=True)
-
-    def draw(self, title: str, done: int, total: int, text: str = "") -> None:
-        """Move a bar."""
-        if title not in self.tasks:
-            self.tasks[title] = self.bars.add_task(title, total=total, text=text)
-        self.bars.update(self.tasks[title], completed=done, total=total, text=text, visible=done < total)
+    return draw
 
 
-class NotebookBar(Display):
+def _notebook_bar() -> Draw:
     """A bar with a line of text below the cell, drawn again in place; it needs no widgets."""
+    output: Any = import_module("IPython.display")
+    handle: Any = None
+    drawn = 0.0
 
-    def __init__(self) -> None:
-        self.output: Any = import_module("IPython.display")
-        self.handle: Any = None
-        self.drawn = 0.0
-
-    def say(self, text: str) -> None:
-        """Print a sentence above the bar."""
-        print(text)  # noqa: T201 - showing progress is what this file is for
-
-    def draw(self, title: str, done: int, total: int, text: str = "") -> None:
-        """Draw the bar, unless it was drawn a moment ago."""
-        now = time.monotonic()
-        if done < total and now - self.drawn < REDRAW_SECONDS:
+    def draw(title: str, done: int, total: int, text: str) -> None:
+        nonlocal handle, drawn
+        if done < total and time.monotonic() - drawn < REDRAW_SECONDS:
             return
-        self.drawn = now
+        drawn = time.monotonic()
         bar = f"<progress value='{done}' max='{max(total, 1)}' style='width: 16em'></progress>"
-        shown = self.output.HTML(f"{bar} {done}/{total} {html.escape(text or title)}")
-        if self.handle is None:
-            self.handle = self.output.display(shown, display_id=True)
+        shown = output.HTML(f"{bar} {done}/{total} {html.escape(text or title)}")
+        if handle is None:
+            handle = output.display(shown, display_id=True)
         else:
-            self.handle.update(shown)
+            handle.update(shown)
+
+    return draw
 
 
-class PlainLines(Display):
-    """A line for each epoch and recovery, and one for each tenth of other long work."""
+def _say_plainly(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - showing progress is what this file is for
 
-    every_epoch = True
 
-    def __init__(self) -> None:
-        self.tenths: dict[str, int] = {}
+def _tenths() -> Draw:
+    """A line for each tenth of long work; that of training is shown by its epochs."""
+    tenths: dict[str, int] = {}
 
-    def say(self, text: str) -> None:
-        """Print a line."""
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 - showing progress is what this file is for
-
-    def draw(self, title: str, done: int, total: int, text: str = "") -> None:
-        """Print a line for each tenth; that of training is shown by its epochs."""
+    def draw(title: str, done: int, total: int, text: str) -> None:
         tenth = 10 * done // max(total, 1)
-        if title != "training" and tenth > self.tenths.get(title, 0):
-            self.tenths[title] = tenth
-            self.say(f"{title}: {done} of {total}")
+        if title != "training" and tenth > tenths.get(title, 0):
+            tenths[title] = tenth
+            _say_plainly(f"{title}: {done} of {total}")
+
+    return draw

@@ -79,8 +79,6 @@ class CheckpointWriter:
         config = self.session.config.runtime
         if self.folder is None:
             return False
-        if self.session.stop.take_save():
-            return True
         if config.checkpoint_steps:
             return (self.session.position.step + 1) % config.checkpoint_steps == 0
         return time.monotonic() - self.since >= config.checkpoint_seconds

@@ -11,13 +11,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.parallel import DistributedDataParallel
 
 from spectrakan.fields import Window
 from spectrakan.training.objective import horizon_at
@@ -62,7 +59,7 @@ class EpochEnded:
 
 @dataclass(frozen=True)
 class Recovered:
-    """A step was not taken; training goes on from its last good state at a lower rate."""
+    """A step was not taken; training goes on from its best weights at a lower rate."""
 
     epoch: int
     step: int
@@ -81,8 +78,6 @@ def train_epochs(session: Session) -> Iterator[Event]:
     After every event the session is in a state that can be saved, and from which a restored session does
     the same steps again, bit for bit.
     """
-    if session.good is None:
-        session.remember()
     while session.loader.epoch < session.config.training.epochs:
         epoch = session.loader.epoch
         begin = since = time.perf_counter()
@@ -96,11 +91,10 @@ def train_epochs(session: Session) -> Iterator[Event]:
                 return
         else:
             yield end_epoch(session, epoch, begin)
-            session.remember()
 
 
 def take_step(session: Session, window: Window, epoch: int, since: float) -> StepTaken | Recovered:
-    """Move the weights by one batch; where loss or gradient are not sane, go back to the last good state instead."""
+    """Move the weights by one batch; where loss or gradient are not sane, go back to the best weights instead."""
     runtime, position = session.runtime, session.position
     rate = session.rate
     session.model.train()
@@ -144,33 +138,15 @@ def take_step(session: Session, window: Window, epoch: int, since: float) -> Ste
 
 
 def _gradient(session: Session, window: Window) -> float:
-    """Accumulate the gradient of the mean loss over the pieces of a batch; processes meet at the last one."""
+    """Leave the gradient of the mean loss of a batch in the weights, the mean over processes; gives the loss."""
     config, position, runtime = session.config, session.position, session.runtime
     horizon = horizon_at(position.step / session.total_steps, config.training)
     noise = noise_source(config.runtime.seed, position.step, runtime.rank)
     session.optimizer.zero_grad()
-    total, count = 0.0, window.inputs.shape[0]
-    pieces = list(_pieces(window, config.training.accumulate))
-    for index, piece in enumerate(pieces):
-        objective, last = session.objective, index + 1 == len(pieces)
-        apart = objective.no_sync() if isinstance(objective, DistributedDataParallel) and not last else nullcontext()
-        with apart:
-            with runtime.autocast():
-                loss: Tensor = objective(piece, horizon, noise) * (piece.inputs.shape[0] / count)
-            loss.backward()
-        total += float(loss.detach())
-    return total
-
-
-def _pieces(window: Window, count: int) -> Iterator[Window]:
-    size = -(-window.inputs.shape[0] // count)
-    for first in range(0, window.inputs.shape[0], size):
-        part: dict[str, Any] = {
-            field.name: value[first : first + size]
-            for field in fields(window)
-            if isinstance(value := getattr(window, field.name), Tensor)
-        }
-        yield replace(window, **part)
+    with runtime.autocast():
+        loss: Tensor = session.objective(window, horizon, noise)
+    loss.backward()
+    return float(loss.detach())
 
 
 def _divergence(session: Session, loss: float, norm: float) -> str:

@@ -110,18 +110,17 @@ def resume(
     output: Path | str,
     *,
     epochs: int | None = None,
-    data: Trajectories | None = None,
     model: nn.Module | None = None,
     listeners: Sequence[Listener] = (),
     progress: bool | None = None,
 ) -> Run:
     """Continue a run from its last checkpoint; a finished one is only read, unless `epochs` extends it.
 
-    The schedule of an extended run is that of its new number of epochs. `data` and `model` are needed only where
-    the run was started with arrays that it did not keep, or with a module of the user's own.
+    The schedule of an extended run is that of its new number of epochs. `model` is needed only where the run was
+    started with a module of the user's own.
     """
     folder = RunFolder(Path(output))
-    resolved = resolve(folder.read_config(), data=data)
+    resolved = resolve(folder.read_config())
     if epochs is not None:
         resolved = _extended(folder, resolved, epochs)
     if folder.finished:

@@ -1,4 +1,4 @@
-"""Where a run computes: device, precision, seeds, and its part among several processes.
+"""Where a run computes: device, precision, seeds, its part among several processes, and statistics over them.
 
 Under torchrun each process finds its number in the environment; without it there is one process and every
 function here does nothing beyond returning its input.
@@ -6,7 +6,6 @@ function here does nothing beyond returning its input.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
@@ -20,9 +19,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.nn.functional import all_reduce
 from torch.distributed.rendezvous import rendezvous
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, RunError
@@ -83,30 +84,12 @@ class Runtime:
         dist.all_reduce(total)
         return [float(number) for number in total]
 
-    def gather(self, tensor: Tensor) -> list[Tensor]:
-        """A tensor of equal shape from each process, in their order, on the CPU."""
-        if self.world_size == 1:
-            return [tensor.cpu()]
-        mine = tensor.to(self.device)
-        parts = [torch.empty_like(mine) for _ in range(self.world_size)]
-        dist.all_gather(parts, mine)
-        return [part.cpu() for part in parts]
-
-    def gather_rows(self, rows: Tensor) -> Tensor:
-        """The rows of all processes, in their order, on the CPU; each may have another number of them."""
-        if self.world_size == 1:
-            return rows.cpu()
-        counts = [int(count) for count in self.gather(torch.tensor([rows.shape[0]]))]
-        # Padded to the longest, for processes exchange tensors of equal shape.
-        padded = rows.new_zeros((max(counts), *rows.shape[1:]))
-        padded[: rows.shape[0]] = rows
-        return torch.cat([part[:count] for part, count in zip(self.gather(padded), counts, strict=True)])
-
-    def exchange(self, document: Any) -> list[Any]:
-        """A JSON document of each process, in their order."""
-        text = (json.dumps(document) + "\n").encode()
-        joined = self.gather_rows(torch.frombuffer(bytearray(text), dtype=torch.uint8))
-        return [json.loads(line) for line in bytes(joined.tolist()).splitlines()]
+    def exchange(self, item: Any) -> list[Any]:
+        """What each process hands in, a document or a tensor on the CPU, in their order."""
+        items = [item] * self.world_size
+        if self.world_size > 1:
+            dist.all_gather_object(items, item)
+        return items
 
     def move(self, window: Window) -> Window:
         """A window on this device, in this run's type of numbers; its times stay as they are."""
@@ -119,6 +102,7 @@ class Runtime:
             inputs=move(window.inputs),
             targets=move(window.targets),
             params=None if window.params is None else move(window.params),
+            observed=None if window.observed is None else window.observed.to(self.device, non_blocking=True),
         )
 
     @property
@@ -198,8 +182,8 @@ def enough_memory(config: RunSettings) -> Iterator[None]:
         where = config.data.resolution or "the task's own"
         raise RunError(
             f"not enough memory for training.batch_size={config.training.batch_size} at data.resolution={where} "
-            f"with {config.training.horizon} unrolled frames; lower one of them, raise training.accumulate, "
-            "or set training.checkpoint_activations=true"
+            f"with {config.training.horizon} unrolled frames; lower one of them, or set "
+            "training.checkpoint_activations=true"
         ) from None
 
 
@@ -268,10 +252,10 @@ def seed_all(seed: int, device: torch.device) -> None:
 
 def random_states(runtime: Runtime) -> dict[str, Tensor]:
     """The generators' states of all processes, by process."""
-    states = {f"cpu.{rank}": state for rank, state in enumerate(runtime.gather(torch.get_rng_state()))}
+    states = {f"cpu.{rank}": state for rank, state in enumerate(runtime.exchange(torch.get_rng_state()))}
     if runtime.device.type == "cuda":
         mine = torch.cuda.get_rng_state(runtime.device)
-        states |= {f"cuda.{rank}": state for rank, state in enumerate(runtime.gather(mine))}
+        states |= {f"cuda.{rank}": state for rank, state in enumerate(runtime.exchange(mine))}
     return states
 
 
@@ -286,3 +270,42 @@ def restore_random(states: dict[str, Tensor], runtime: Runtime) -> None:
 def noise_source(seed: int, step: int, rank: int) -> torch.Generator:
     """Random numbers of one step and process, from their numbers alone, so nothing has to be saved."""
     return torch.Generator().manual_seed(((seed * 1_000_003 + rank) * 1_000_003 + step) % 2**63)
+
+
+class SyncedBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all processes, so that two of them equal one with the doubled batch.
+
+    With n cells and samples on all processes together: mu = (1/n) sum x, var = (1/n) sum x² - mu²; both sums are
+    exchanged forth and, for the gradient, back. Torch's own SyncBatchNorm does this on GPUs only.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(batch, channel, *space)` to the same; outside training as any batch normalisation."""
+        if not self.training:
+            return super().forward(x)
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        count = torch.full((1,), float(x.numel() // x.shape[1]), dtype=x.dtype, device=x.device)
+        local = torch.cat([x.sum(axes), x.square().sum(axes), count])
+        sums = all_reduce(local)
+        total, squares, number = sums.split([x.shape[1], x.shape[1], 1])
+        mean = total / number
+        variance = squares / number - mean.square()
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            self.num_batches_tracked += 1
+            share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+            self.running_mean.lerp_(mean.detach(), share)
+            self.running_var.lerp_((variance * (number / (number - 1))).detach(), share)
+        shape = [1, -1, *[1] * (x.ndim - 2)]
+        scaled: Tensor = (x - mean.view(shape)) * (variance + self.eps).rsqrt().view(shape)
+        return scaled if self.weight is None else scaled * self.weight.view(shape) + self.bias.view(shape)
+
+    def _check_input_dim(self, input: Tensor) -> None:  # noqa: A002 - torch's name
+        """Whatever `forward` takes."""
+
+
+def synchronise_norms(module: nn.Module) -> None:
+    """Make all batch normalisations of a module synced ones, with the weights that they have."""
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d):
+            # They differ in `forward` alone.
+            layer.__class__ = SyncedBatchNorm  # type: ignore[assignment]

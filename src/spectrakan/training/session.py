@@ -1,11 +1,16 @@
-"""Everything that changes while a run trains, in one place, so that it can be saved and put back whole."""
+"""Everything that changes while a run trains, in one place, so that it can be saved and put back whole.
+
+How weights move is here too: the optimizer, its learning rate over the steps, and the moving average of weights.
+"""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 
+import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -16,13 +21,88 @@ from spectrakan.models.operator import Operator, describe_model
 from spectrakan.theory.control import cap_slopes
 from spectrakan.theory.parts import token_kan
 from spectrakan.training.objective import Objective
-from spectrakan.training.optimizer import WeightAverage, build_optimizer, rate_factor
 from spectrakan.training.runtime import Runtime, random_states, require_compiler, restore_random
-from spectrakan.training.settings import RunSettings
+from spectrakan.training.settings import RunSettings, TrainingSettings
 from spectrakan.training.stop import StopRequest
 
 RECOVERY_RATE = 0.5
 """What the learning rate is multiplied by at each recovery."""
+
+
+def build_optimizer(parameters: list[nn.Parameter], config: TrainingSettings) -> torch.optim.Optimizer:
+    """AdamW; a model without weights gets one of nothing, so that it is scored like the others."""
+    kept: list[Tensor] = [*parameters] or [torch.zeros(0)]
+    # One kernel for a tensor's whole update, which matters to a model of many small tensors.
+    return torch.optim.AdamW(kept, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
+
+
+def rate_factor(step: int, total: int, *, warmup: float = 0.1) -> float:
+    """What the peak rate is multiplied by at `step` of `total`: a pure function, so there is nothing to save.
+
+    One cycle: cosine from 1/25 up to 1 over the share `warmup`, then cosine down to 1e-4 (Smith 2018).
+
+    >>> [round(rate_factor(step, 101, warmup=0.3), 3) for step in (0, 30, 100)]
+    [0.04, 1.0, 0.0]
+    """
+    peak = warmup * max(total - 1, 1)
+    if step < peak:
+        return _between(1 / 25, 1.0, step / peak)
+    return _between(1.0, 1e-4, min((step - peak) / max(total - 1 - peak, 1), 1.0))
+
+
+def _between(start: float, end: float, share: float) -> float:
+    """Half a cosine wave from `start` to `end`."""
+    return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
+
+
+class WeightAverage:
+    """The exponential moving average a_n = d_n a_{n-1} + (1 - d_n) w_n, d_n = min(d, (1 + n) / (10 + n)).
+
+    A decay of 0 keeps none, and `applied` changes nothing. The decay starts low, so that the first, random weights
+    are soon forgotten. `constrain` brings the model back to where its weights have to be: a mean of such weights
+    need not be there.
+    """
+
+    def __init__(self, model: nn.Module, decay: float, constrain: Callable[[], None] | None = None) -> None:
+        self.model, self.constrain = model, constrain
+        self.decay = decay
+        self.weights: dict[str, Tensor] = {}
+        if decay > 0:
+            self.weights = {name: tensor.detach().clone() for name, tensor in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the weights after step number `step`, counted from 1."""
+        if not self.weights:
+            return
+        decay = min(self.decay, (1 + step) / (10 + step))
+        current = dict(self.model.named_parameters())
+        torch._foreach_lerp_(list(self.weights.values()), [current[name].data for name in self.weights], 1 - decay)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The model with its averaged weights in place, for validation and for keeping."""
+        if not self.weights:
+            yield
+            return
+        current = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
+        try:
+            self._put(self.weights)
+            if self.constrain is not None:
+                self.constrain()
+            yield
+        finally:
+            self._put(current)
+
+    def restore(self, weights: Mapping[str, Tensor]) -> None:
+        """Go on from a saved average."""
+        for name, tensor in self.weights.items():
+            tensor.copy_(weights[name])
+
+    @torch.no_grad()
+    def _put(self, weights: Mapping[str, Tensor]) -> None:
+        for name, parameter in self.model.named_parameters():
+            parameter.copy_(weights[name])
 
 
 @dataclass
@@ -63,7 +143,7 @@ class Session:
         self.optimizer = build_optimizer(self.parameters, config.training)
         self.objective = _wrapped(objective, config, runtime)
         self.best_weights: dict[str, Tensor] = {}
-        self.good: Checkpoint | None = None
+        self.first_weights = self.averaged_state()
         self.run_id = ""
         self.stop = StopRequest()
         self.checkpoint_wanted: Callable[[], bool] = lambda: False
@@ -79,7 +159,7 @@ class Session:
     def rate(self) -> float:
         """The learning rate of the next step."""
         training = self.config.training
-        shape = rate_factor(training.schedule, self.position.step, self.total_steps, warmup=training.warmup)
+        shape = rate_factor(self.position.step, self.total_steps, warmup=training.warmup)
         return training.learning_rate * shape * self.position.rate_factor
 
     def constrain(self) -> None:
@@ -102,8 +182,6 @@ class Session:
                 "processes": self.runtime.data_size,
                 "data_sha256": self.data_sha256,
             },
-            # The present state is good itself where it stands at the same step.
-            good=self.good if self.good and self.good.position["step"] != self.position.step else None,
         )
 
     def restore(self, saved: Checkpoint) -> None:
@@ -111,39 +189,33 @@ class Session:
         self._check(saved)
         self.model.load_state_dict(dict(saved.weights))
         self.average.restore(saved.average)
-        # Torch takes the tensors over as they are, so a state that is kept must be handed in as a copy.
-        self.optimizer.load_state_dict(copy.deepcopy(dict(saved.optimizer)))
+        self.optimizer.load_state_dict(dict(saved.optimizer))
         restore_random(dict(saved.random), self.runtime)
-        self.good = saved.good
         position = saved.position
         self.position = Position(**{entry.name: position[entry.name] for entry in fields(Position)})
         self.loader.restore({"epoch": position["epoch"], "batch": position["batch"]})
 
-    def remember(self) -> None:
-        """Keep a copy of the present state to go back to; costs as much memory as the weights and the optimizer."""
-        if self.config.training.max_recoveries:
-            self.good = None
-            self.good = copy.deepcopy(self.capture())
-
     def go_back(self, reason: str) -> None:
-        """Restore the remembered state at a lower rate, because a step would spoil the weights.
+        """Return to the best weights so far, else to the first ones, at a lower rate: a step would spoil the weights.
 
-        After `training.max_recoveries` times `RunError` is raised. A checkpoint holds the remembered state too, so a
-        resumed run goes back to the same state as one that was never interrupted.
+        Step and epoch return too, so that no step is lost; the optimizer's moments begin anew. A resumed run has the
+        same weights to return to. After `training.max_recoveries` times `RunError` is raised.
         """
-        position, good, training = self.position, self.good, self.config.training
-        if good is None or position.recoveries >= training.max_recoveries:
+        position, training = self.position, self.config.training
+        if position.recoveries >= training.max_recoveries:
             kept = "The best weights so far are kept. " if self.best_weights else ""
             raise RunError(
                 f"training diverged at step {position.step} of epoch {self.loader.epoch}: {reason}. "
-                f"It went back to a good state {training.max_recoveries} times, each time at half the rate, without "
+                f"It went back to good weights {training.max_recoveries} times, each time at half the rate, without "
                 f"success. {kept}Try training.learning_rate below "
                 f"{training.learning_rate * position.rate_factor:.2g}, or a shorter training.horizon"
             )
-        self.restore(good)
-        self.good = good
-        self.position.recoveries = position.recoveries + 1
-        self.position.rate_factor = position.rate_factor * RECOVERY_RATE
+        self.model.load_state_dict(self.best_weights or self.first_weights)
+        self.average = WeightAverage(self.model, self.model.stages.ema_decay, self.constrain)
+        self.optimizer.state.clear()
+        self.loader.restore({"epoch": position.best_step // len(self.loader), "batch": 0})
+        position.recoveries, position.rate_factor = position.recoveries + 1, position.rate_factor * RECOVERY_RATE
+        position.step, position.epoch_loss, position.epoch_steps = position.best_step, 0.0, 0
 
     def averaged_state(self) -> dict[str, Tensor]:
         """The weights that are validated and kept, as copies."""

@@ -17,7 +17,6 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 LossName = Literal["mse", "relative_l2"]
-ScheduleName = Literal["one_cycle", "cosine", "constant"]
 
 
 @settings
@@ -29,7 +28,7 @@ class TrainingSettings:
     batch_size: Count = 16
     """Windows that each process takes in a step."""
     learning_rate: Positive = 2e-3
-    """The largest rate of the schedule."""
+    """The largest rate: one cycle of the rate rises to it and falls to nothing."""
     loss: LossName = "relative_l2"
     """`mse` or `relative_l2`, at unit scale."""
     mode: Literal["one_step", "autoregressive", "pushforward"] = "one_step"
@@ -44,20 +43,16 @@ class TrainingSettings:
     """Standard deviation of Gaussian noise on the inputs, in units of the fields' spread."""
     weight_decay: NotNegative = 1e-4
     """Strength of the decay of weights."""
-    schedule: ScheduleName = "one_cycle"
-    """Shape of the learning rate over the steps."""
     warmup: Share = 0.1
     """Share of the steps in which the rate rises."""
     clip_norm: NotNegative = 1.0
     """Largest norm of the gradient; 0 does not clip."""
-    accumulate: Count = 1
-    """Pieces in which a batch goes through the model, one after the other, to save memory."""
     checkpoint_activations: bool = False
     """Whether activations of unrolled steps are computed again instead of kept, to save memory."""
     validate_epochs: Count = 1
     """Epochs from one validation to the next; the last epoch is always validated."""
     max_recoveries: Annotated[int, Field(ge=0)] = 3
-    """How often training goes back to its last good state at half the rate before it gives up."""
+    """How often training goes back to its best weights at half the rate before it gives up."""
     divergence_factor: Annotated[float, Field(gt=1.0)] = 1000.0
     """A loss this many times its running mean counts as diverged."""
     init_from: str | None = None
@@ -68,10 +63,6 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         if self.mode == "one_step" and self.horizon != 1:
             raise ConfigError(f"training.mode=one_step unrolls 1 frame, got training.horizon={self.horizon}")
-        if self.accumulate > self.batch_size:
-            raise ConfigError(
-                f"training.accumulate={self.accumulate} cuts a batch of {self.batch_size} into too many pieces"
-            )
 
 
 @settings

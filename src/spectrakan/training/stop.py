@@ -1,7 +1,4 @@
-"""Signals of a run: end after the running step, end at once where nothing is lost, or save.
-
-SIGTERM, SIGINT (Ctrl-C) and SIGHUP end a run; SIGUSR1 saves a checkpoint and goes on.
-"""
+"""SIGTERM, SIGINT (Ctrl-C) and SIGHUP end a run after the running step, or at once where nothing is lost."""
 
 from __future__ import annotations
 
@@ -28,16 +25,10 @@ class StopRequest:
     def __init__(self) -> None:
         self.number: int | None = None
         self.patient = False
-        self.saves = False
 
     def __call__(self) -> bool:
         """Whether a stop was asked for."""
         return self.number is not None
-
-    def take_save(self) -> bool:
-        """Whether a checkpoint was asked for since the last call."""
-        asked, self.saves = self.saves, False
-        return asked
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Handle an ending signal."""
@@ -45,10 +36,6 @@ class StopRequest:
         self.number = number
         if again or not self.patient:
             raise Stopped(number)
-
-    def handle_save(self, number: int, frame: FrameType | None) -> None:
-        """Handle the signal that asks for a checkpoint."""
-        self.saves = True
 
 
 @contextmanager
@@ -59,7 +46,6 @@ def listening() -> Iterator[StopRequest]:
         yield request
         return
     before = {number: signal.signal(number, request.handle) for number in ENDING}
-    before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, request.handle_save)
     try:
         yield request
     finally:

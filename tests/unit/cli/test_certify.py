@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,32 +25,16 @@ def certificate(bound: float, attacked: float) -> Certificate:
     return Certificate(0.1, 1, (8,), entries, edges, {"M_s": 1.0}, log_modulation_paper=20.7)
 
 
-class Gathered:
-    """Windows that are there already."""
-
-    def __init__(self, window: Window) -> None:
-        self.window = window
-
-    def __len__(self) -> int:
-        return self.window.inputs.shape[0]
-
-    def gather(self, _: object) -> Window:
-        return self.window
-
-
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Start the command on a folder whose data, model and certificate are given, and give its exit code."""
 
     def start(found: Certificate, cap: float | None = None) -> int:
-        module = import_module("spectrakan.cli.certify")
         window = Window(inputs=torch.zeros(1, 1, 8, 1), targets=torch.zeros(1, 1, 8, 1))
         control = SimpleNamespace(cap=cap, measure="hull")
-        monkeypatch.setattr(module, "_windows", lambda *_: Gathered(window))
         config = SimpleNamespace(training=SimpleNamespace(lipschitz=control))
-        monkeypatch.setattr("spectrakan.training.resolve", lambda _: SimpleNamespace(config=config))
-        monkeypatch.setattr("spectrakan.runs.RunFolder.read_config", lambda _: {})
-        monkeypatch.setattr("spectrakan.models.from_pretrained", lambda _: None)
+        subject = SimpleNamespace(model=None, config=config, first_window=lambda count: window)
+        monkeypatch.setattr("spectrakan.cli.subject.load_subject", lambda *_, **__: subject)
         monkeypatch.setattr("spectrakan.theory.certify", lambda *_, **__: found)
         monkeypatch.setattr("sys.argv", ["spectrakan", "certify", str(tmp_path)])
         with pytest.raises(SystemExit) as end:

@@ -36,14 +36,6 @@ def test_tasks_lists_all_and_explains_one():
     assert isinstance(run("tasks", "darcy").exception, ConfigError)
 
 
-def test_tasks_as_json_can_be_read_by_programs():
-    listed = json.loads(run("tasks", "--json").output)
-    darcy = next(entry for entry in listed if entry["name"] == "darcy2d")
-    assert darcy["resolution"] == [64, 64]
-    assert darcy["parameters"]["beta"] == 1.0
-    assert darcy["split"]["test"] == 0.1
-
-
 def test_generate_writes_what_the_library_makes(tmp_path: Path):
     path = tmp_path / "made.h5"
     words = [

@@ -26,7 +26,7 @@ def test_every_model_is_listed_with_its_parameters_at_every_size(capsys):
     head = lines[1].split()
     sizes = reference_signatures()
     assert head[1:7] == list(sizes)
-    model = sk.build_model("fno", sizes["darcy2d"][0], width=20, num_modes=12)
+    model = sk.build_model("fno", sizes["darcy2d"], width=20, num_modes=12)
     expected = sum(parameter.numel() for parameter in model.parameters())
     assert table["fno"][head.index("darcy2d")] == f"{expected:,}"
     assert table["ridge"][1:7] == ["0"] * 6

@@ -48,7 +48,7 @@ def test_every_table_says_where_it_comes_from(tmp_path):
 def test_missing_cells_and_failures_are_named(tmp_path):
     archive = small_campaign(tmp_path)
     archive.keep_failure(Cell("main", "smoke", "darcy2d", "climatology"), "RunError: diverged")
-    words = " ".join(missing_section(archive).elements[1].items)
+    words = missing_section(archive).elements[1].text
     assert "darcy2d-climatology-default-s0 (failed: RunError: diverged)" in words
     assert not re.search(r"darcy2d-fno-default-s0(?!-)", words), "it has a record; the trials of its rates have none"
     assert "**figures**" in words

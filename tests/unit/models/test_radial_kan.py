@@ -7,7 +7,6 @@ import math
 import pytest
 import torch
 
-from spectrakan.errors import ConfigError
 from spectrakan.models.deepokan import RadialKAN, RadialKANLayer
 
 
@@ -62,8 +61,3 @@ def test_the_span_follows_the_samples_and_outputs_start_at_unit_scale():
     assert 0.6 < float(network.layers[0](samples).std()) < 1.6
     network.fit_span(torch.full((3, 40), 7.0))  # a constant has no span: nothing moves
     assert float(centres[-1]) == pytest.approx(float(samples.max()))
-
-
-def test_a_single_centre_is_refused():
-    with pytest.raises(ConfigError, match="at least 2 centres, got 1"):
-        RadialKANLayer(2, 2, 1)

@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spectrakan.errors import ConfigError
 from spectrakan.models.cvit import AttentionBlock
 
 
@@ -55,8 +54,3 @@ def test_one_set_of_questions_asks_every_sample(generator):
     x = torch.randn(1, 4, 6, dtype=torch.float64, generator=generator)
     context = torch.randn(5, 7, 6, dtype=torch.float64, generator=generator)
     assert torch.allclose(block(x, context), block(x.expand(5, -1, -1), context), atol=1e-12)
-
-
-def test_a_width_that_heads_do_not_divide_is_refused():
-    with pytest.raises(ConfigError, match="multiple of its heads, got 10 and 4"):
-        AttentionBlock(10, 4)

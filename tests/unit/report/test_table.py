@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 
 import pytest
 
-from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.report import Column, Row, Score, Table, export_table, to_csv, to_latex, to_markdown, to_rich
+from spectrakan.errors import ShapeError
+from spectrakan.report import Column, Row, Score, Table, to_markdown, to_rich
 
 
 @pytest.fixture
@@ -45,35 +43,9 @@ def test_markdown_marks_the_number_and_not_the_papers(table: Table):
     assert lines[-1] == "A note."
 
 
-def test_latex_escapes_and_marks(table: Table):
-    text = to_latex(table)
-    assert r"ours\_2 & \textbf{0.1235 $\pm$ 0.01} & \textbf{0.9} & 207 k \\" in text
-    assert r"\underline{0.2}" in text
-    assert text.count(r"\\") == 6, "a head and five rows"
-
-
-def test_csv_keeps_every_digit_and_names_what_it_holds(table: Table):
-    rows = list(csv.DictReader(io.StringIO(to_csv(table))))
-    assert float(rows[1]["rmse"]) == 0.123456
-    assert float(rows[1]["rmse spread"]) == 0.0123
-    assert float(rows[0]["rmse paper"]) == 0.25
-    assert [row["rmse mark"] for row in rows] == ["", "best", "second", "", ""]
-    assert rows[4]["rmse"] == ""
-    assert "weights mark" not in rows[0]
-
-
 def test_a_terminal_shows_the_same_numbers(table: Table):
-    shown = to_rich(table)
-    assert list(shown.columns[1].cells) == ["0.5 (0.25)", "[bold]0.1235 ± 0.01[/bold]", "[underline]0.2[/underline]",
-                                            "0.01", "–"]  # fmt: skip
-
-
-def test_the_ending_chooses_the_format(table: Table, tmp_path):
-    for ending in ("md", "tex", "csv"):
-        export_table(table, tmp_path / f"t.{ending}")
-    assert (tmp_path / "t.tex").read_text() == to_latex(table)
-    with pytest.raises(ConfigError, match=r"unknown ending '\.pdf'"):
-        export_table(table, tmp_path / "t.pdf")
+    numbers = ["0.5 (0.25)", "[bold]0.1235 ± 0.01[/bold]", "[underline]0.2[/underline]", "0.01", "–"]
+    assert [row[1] for row in to_rich(table)] == ["rmse", *numbers]
 
 
 def test_a_row_that_does_not_fit_is_refused():

@@ -5,5 +5,4 @@ Nothing here uses pyplot or changes matplotlib's settings.
 
 from spectrakan.report.figures.appearance import figure_bytes, save_figure
 from spectrakan.report.figures.curves import error_against_time, loss_curves
-from spectrakan.report.figures.maps import field_maps, space_time_maps
-from spectrakan.report.figures.sample import Sample
+from spectrakan.report.figures.maps import Sample, field_maps, space_time_maps

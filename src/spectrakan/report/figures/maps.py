@@ -1,19 +1,74 @@
-"""Maps of truth, predictions and errors: 2D fields at one time, and 1D fields over space and time."""
+"""Maps of truth, predictions and errors of a sample: 2D fields at one time, 1D fields over space and time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from spectrakan.errors import ShapeError
-from spectrakan.fields import Grid
+from spectrakan.fields import FieldSpec, Grid
 from spectrakan.report.figures.appearance import GIVEN, field_label, look_of
-from spectrakan.report.figures.sample import ColourScale, Sample, Values, error_scale, field_scale
-from spectrakan.report.figures.sheet import Edges, Layout, Panel, balanced, draw_rows, pair_rows
+from spectrakan.report.figures.sheet import (
+    ColourScale,
+    Edges,
+    Layout,
+    Panel,
+    Values,
+    balanced,
+    draw_rows,
+    error_scale,
+    field_scale,
+    pair_rows,
+)
 
 WIDTH, MOST_COLUMNS = 1.45, 5
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Input, truth and predictions of one field, in physical units.
+
+    `truth` and each of `predictions` `(time, *space)` at `times`; `given` `(history, *space)`, of the field
+    `given_field` (a steady task's input) or, where that is None, earlier frames of `field` at `given_times`.
+    """
+
+    field: FieldSpec
+    grid: Grid
+    times: Sequence[float]
+    truth: Values
+    predictions: Mapping[str, Values]
+    given: Values
+    given_times: Sequence[float] = ()
+    given_field: FieldSpec | None = None
+
+    def __post_init__(self) -> None:
+        expected = (len(self.times), *self.grid.shape)
+        for name, values in {"truth": self.truth, **self.predictions}.items():
+            if values.shape != expected:
+                raise ShapeError(f"{name} must have shape {expected} = (time, *space), got {values.shape}")
+        if self.given.shape[1:] != self.grid.shape or (self.given_times and len(self.given_times) != len(self.given)):
+            raise ShapeError(
+                f"given must have shape ({len(self.given_times) or 'history'}, *{self.grid.shape}), "
+                f"got {self.given.shape}"
+            )
+
+    @property
+    def steady(self) -> bool:
+        """Whether the input is another field."""
+        return self.given_field is not None
+
+    def error(self, model: str) -> Values:
+        """Prediction minus truth `(time, *space)`."""
+        return np.asarray(self.predictions[model], dtype=np.float64) - self.truth
+
+    def rmse(self, model: str, frames: int | slice | Sequence[int] = slice(None)) -> float:
+        """Root of the mean square error over the frames shown and the domain, cells weighted by volume."""
+        squares = np.square(self.error(model)[frames]).reshape(-1, *self.grid.shape).mean(axis=0)
+        return float(np.sqrt(np.sum(squares * self.grid.volumes().numpy())))
 
 
 def field_maps(sample: Sample, frame: int = -1) -> Figure:
@@ -25,17 +80,13 @@ def field_maps(sample: Sample, frame: int = -1) -> Figure:
     if len(sample.grid.shape) != 2:
         raise ShapeError(f"maps need two axes of space, got grid {sample.grid.shape}")
 
-    def panel(values: Values, scale: ColourScale, title: str) -> Panel:
-        return upright(sample.grid, values, scale, title)
-
     instant = "" if sample.steady else f", t = {sample.times[frame]:.3g}"
-    truth = sample.truth[frame]
-    predictions = {name: values[frame] for name, values in sample.predictions.items()}
-    colours = field_scale(truth, list(predictions.values()), field_label(sample.field))
+    shown = [values[frame] for values in sample.predictions.values()]
+    colours = field_scale(sample.truth[frame], shown, field_label(sample.field))
+    panel = partial(upright, sample.grid)
     given = panel(sample.given[-1], given_scale(sample), f"input{given_instant(sample)}")
-    pairs = [(panel(truth, colours, f"truth{instant}"), given)]
-    pairs += _predicted(predictions, truth, colours, panel, lambda name: sample.rmse(name, [frame]))
-    return draw_rows(pair_rows(pairs, balanced(len(pairs), MOST_COLUMNS)), map_layout(sample.grid))
+    first = (panel(sample.truth[frame], colours, f"truth{instant}"), given)
+    return _sheet(sample, first, panel, map_layout(sample.grid), frame)
 
 
 def space_time_maps(sample: Sample) -> Figure:
@@ -56,26 +107,24 @@ def space_time_maps(sample: Sample) -> Figure:
     shown = np.concatenate([sample.given, sample.truth])
     colours = field_scale(shown, list(sample.predictions.values()), field_label(sample.field))
     before = frame_edges(sample.given_times, float(sample.times[1] - sample.times[0]))
-    pairs = [(panel(sample.truth, colours, "truth"), Panel(sample.given, colours, "input", across, before))]
-    pairs += _predicted(sample.predictions, sample.truth, colours, panel, sample.rmse)
-    return draw_rows(pair_rows(pairs, balanced(len(pairs), MOST_COLUMNS)), Layout(1.5, 1.15, "x", "t"))
+    first = (panel(sample.truth, colours, "truth"), Panel(sample.given, colours, "input", across, before))
+    return _sheet(sample, first, panel, Layout(1.5, 1.15, "x", "t"), slice(None))
 
 
-def _predicted(
-    predictions: Mapping[str, Values],
-    truth: Values,
-    colours: ColourScale,
+def _sheet(
+    sample: Sample,
+    first: tuple[Panel, Panel],
     panel: Callable[[Values, ColourScale, str], Panel],
-    rmse: Callable[[str], float],
-) -> list[tuple[Panel, Panel]]:
-    """The maps of prediction and error of each model; all errors share one scale."""
-    wrong = {name: np.asarray(values, dtype=np.float64) - truth for name, values in predictions.items()}
-    errors = error_scale(list(wrong.values()))
-    titles = {name: f"{look_of(name).label}\nRMSE {rmse(name):.3g}" for name in predictions}
-    return [
-        (panel(values, colours, titles[name]), panel(wrong[name], errors, "error"))
-        for name, values in predictions.items()
-    ]
+    layout: Layout,
+    frames: int | slice,
+) -> Figure:
+    """A pair, then prediction and error of each model on the colours of the first; all errors share one scale."""
+    wrong = {name: sample.error(name)[frames] for name in sample.predictions}
+    errors, pairs = error_scale(list(wrong.values())), [first]
+    for name, values in sample.predictions.items():
+        title = f"{look_of(name).label}\nRMSE {sample.rmse(name, frames):.3g}"
+        pairs.append((panel(values[frames], first[0].scale, title), panel(wrong[name], errors, "error")))
+    return draw_rows(pair_rows(pairs, balanced(len(pairs), MOST_COLUMNS)), layout)
 
 
 def upright(grid: Grid, values: Values, scale: ColourScale, title: str = "") -> Panel:
