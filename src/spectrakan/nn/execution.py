@@ -46,3 +46,10 @@ def _widened(value: Any) -> Any:
         return [_widened(item) for item in value]
     half = isinstance(value, Tensor) and value.dtype in (torch.bfloat16, torch.float16)
     return value.float() if half else value
+
+
+def differentiable(plain: Callable[..., Tensor], gradient: Tensor, *given: Any) -> tuple[Tensor | None, ...]:
+    """The gradients of a fused layer by its plain form, which autograd can differentiate again."""
+    wanted = [each for each in given if isinstance(each, Tensor) and each.requires_grad]
+    found = iter(torch.autograd.grad(plain(*given), wanted, gradient, create_graph=True))
+    return tuple(next(found) if isinstance(each, Tensor) and each.requires_grad else None for each in given)

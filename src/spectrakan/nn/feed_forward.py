@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.execution import observed, transformed
+from spectrakan.nn.execution import differentiable, observed, transformed
 from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
 from spectrakan.nn.products import product
 
@@ -63,6 +63,8 @@ def feed_forward(
     given = field, first, shift, scale, activation, last, bias, start
     if transformed() or observed() or torch.compiler.is_compiling() or field.device.type != "cpu":
         return plain_feed_forward(*given)
+    if not torch.is_grad_enabled():
+        return _FeedForward.forward(None, *given)
     out: Tensor = _FeedForward.apply(*given)  # type: ignore[no-untyped-call]
     return out
 
@@ -93,9 +95,11 @@ class _FeedForward(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
-        field, first, shift, scale, ctx.activation, last, bias, start = given
-        ctx.has_start, function = start is not None, ACTIVATIONS[ctx.activation]
-        ctx.save_for_backward(field, first, shift, scale, last, bias)
+        field, first, shift, scale, name, last, bias, start = given
+        function = ACTIVATIONS[name]
+        if ctx is not None:
+            ctx.has_start, ctx.activation = start is not None, name
+            ctx.save_for_backward(field, first, shift, scale, last, bias)
         out: Tensor = field.new_empty(last.shape[0], *field.shape[1:])
         target, cells = out.flatten(2), field.flatten(2)
         kept = None if start is None else start.flatten(2)
@@ -113,7 +117,9 @@ class _FeedForward(torch.autograd.Function):
         field, first, shift, scale, last, bias = ctx.saved_tensors
         by_start = gradients[0] if ctx.has_start else None
         if torch.is_grad_enabled():  # of second order
-            found = _differentiable(gradients[0], field, first, shift, scale, ctx.activation, last, bias)
+            found = differentiable(
+                plain_feed_forward, gradients[0], field, first, shift, scale, ctx.activation, last, bias
+            )
             return (*found, by_start)
         function = ACTIVATIONS[ctx.activation]
         cells, above = field.flatten(2), gradients[0].flatten(2)
@@ -164,10 +170,3 @@ def _before(inputs: Tensor, first: Tensor, scale: Tensor | None, shift: Tensor, 
     if scale is None:
         return hidden.add_(_of(shift, at))
     return torch.addcmul(_of(shift, at), _of(scale, at), hidden, out=hidden)
-
-
-def _differentiable(gradient: Tensor, *given: Any) -> tuple[Tensor | None, ...]:
-    """The gradients in plain operations, which autograd can differentiate again."""
-    wanted = [each for each in given if isinstance(each, Tensor) and each.requires_grad]
-    found = iter(torch.autograd.grad(plain_feed_forward(*given), wanted, gradient, create_graph=True))
-    return tuple(next(found) if isinstance(each, Tensor) and each.requires_grad else None for each in given)

@@ -18,11 +18,11 @@ from typing import Literal, TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.execution import force_fp32, observed, transformed
+from spectrakan.nn.spline_layer import SplineLayer, extended_basis, plain_layer
 from spectrakan.numerics import bspline
 from spectrakan.numerics.float64 import to_float64
 
@@ -80,10 +80,15 @@ class KANLayer(nn.Module):
         return self.feature_major(x.T).T
 
     def feature_major(self, x: Tensor) -> Tensor:
-        """The same on `(in, batch)` -> `(out, batch)`: all edges at once as two matrix products."""
-        basis = self.basis(x).flatten(0, 1)
-        weights = (self.spline_weight[..., None] * self.coefficients).flatten(1)
-        return torch.addmm(self.base_weight @ F.silu(x), weights, basis)
+        """The same on `(in, batch)` -> `(out, batch)`."""
+        weights = self.base_weight, self.spline_weight, self.coefficients
+        if self.extension == "zero" or torch.compiler.is_compiling() or transformed() or observed():
+            return plain_layer(x, self.basis(x), *weights)
+        given = x.contiguous(), self.knots(), *weights, self.spline_order
+        if not torch.is_grad_enabled():
+            return SplineLayer.forward(None, *given)
+        out: Tensor = SplineLayer.apply(*given)  # type: ignore[no-untyped-call]
+        return out
 
     def basis(self, x: Tensor) -> Tensor:
         """All B-splines at x `(in, batch)`, with the chosen extension: `(in, G + k, batch)`."""
@@ -235,16 +240,3 @@ def fit_knots(samples: Tensor, num_intervals: int, order: int, uniform_share: fl
     step = (high - low) / num_intervals
     outside = torch.arange(1, order + 1, dtype=samples.dtype, device=samples.device)
     return torch.cat([inner[:, :1] - outside.flip(0) * step, inner, inner[:, -1:] + outside * step], dim=1)
-
-
-def extended_basis(
-    x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"], order: int
-) -> Float[Tensor, "inputs basis batch"]:
-    """All basis functions at x, continued as straight lines beyond the grid: B(end) + (x - end) B'(end)."""
-    first, last = knots[:, order, None], knots[:, -order - 1, None]
-    held = torch.minimum(torch.maximum(x, first), last)
-    intervals = knots.shape[1] - 2 * order - 1
-    interval = bspline.find_interval(held, knots).clamp(order, order + intervals - 1)
-    local = bspline.local_basis(held, knots, interval, order, x - held)
-    basis = interval[:, None] + torch.arange(-order, 1, device=x.device)[:, None]
-    return x.new_zeros(x.shape[0], intervals + order, x.shape[1]).scatter(1, basis, local)

@@ -12,13 +12,15 @@ Shapes: fields `(channel, batch, *space)`; coefficients along an axis `(rows, ch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
-from spectrakan.nn.products import analyse, synthesise
+from spectrakan.nn.execution import differentiable, observed, transformed
+from spectrakan.nn.products import analyse, products, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
 
 Factors = Sequence[Tensor | None]
@@ -45,20 +47,61 @@ class ModeMixing(nn.Module):
     ) -> Float[Tensor, "rows channel batch *rest"]:
         """Coefficients to the same shape; each sample may multiply the modes of its channels (`multiplied`)."""
         modes = rows.shape[0] // (2 if self.complex else 1)
-        matrices = self.matrices(modes)
-        if factor is not None:
-            rows = multiplied(rows, factor[:modes])
-        return torch.bmm(matrices, rows.reshape(modes, matrices.shape[2], -1)).view(rows.shape)
-
-    def matrices(self, modes: int) -> Tensor:
-        """gamma(k) W(k) of the first modes as real matrices that act on columns, `(modes, parts out, parts in)`."""
         # Slices have a price in the gradient; a traced program must not compare sizes.
         whole = not torch.compiler.is_compiling() and modes == self.weight.shape[0]
-        weight = self.weight if whole else self.weight[:modes]
-        if self.gate is not None:
-            gate = self.gate if whole else self.gate[:modes]
-            weight = weight * gate.view(-1, *[1] * (weight.ndim - 1))
-        return real_form(weight) if self.complex else weight.transpose(1, 2)
+        weight: Tensor = self.weight if whole else self.weight[:modes]
+        gate: Tensor | None = self.gate if whole or self.gate is None else self.gate[:modes]
+        if factor is not None:
+            rows = multiplied(rows, factor[:modes])
+        if torch.compiler.is_compiling() or transformed() or observed():
+            return plain_mix(rows, weight, gate)
+        if not torch.is_grad_enabled():
+            return _Mix.forward(None, rows, weight, gate)
+        mixed: Tensor = _Mix.apply(rows, weight, gate)  # type: ignore[no-untyped-call]
+        return mixed
+
+
+def plain_mix(rows: Tensor, weight: Tensor, gate: Tensor | None) -> Tensor:
+    """gamma(k) W(k) on coefficients `(rows, channel, batch, *rest)`, in plain operations."""
+    if gate is not None:
+        weight = weight * gate.view(-1, *[1] * (weight.ndim - 1))
+    matrices = real_form(weight) if weight.ndim == 4 else weight.transpose(1, 2)
+    return torch.bmm(matrices, rows.reshape(len(weight), matrices.shape[2], -1)).view(rows.shape)
+
+
+class _Mix(torch.autograd.Function):
+    """Forward and backward of `plain_mix`, with the real matrices made in one buffer."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, gate: Tensor | None) -> Tensor:
+        modes, width = weight.shape[:2]
+        scaled = weight if gate is None else weight * gate.view(-1, *[1] * (weight.ndim - 1))
+        matrices = scaled
+        if weight.ndim == 4:  # rows that act from the left: (W_r, W_i) and (-W_i, W_r)
+            blocks = weight.new_empty(modes, 2, width, 2, width)
+            blocks[:, 0] = scaled.transpose(2, 3)
+            torch.neg(blocks[:, 0, :, 1], out=blocks[:, 1, :, 0])
+            blocks[:, 1, :, 1] = blocks[:, 0, :, 0]
+            matrices = blocks.view(modes, 2 * width, 2 * width)
+        if ctx is not None:
+            ctx.save_for_backward(rows, weight, gate, matrices)
+        return products(matrices.transpose(1, 2), rows.reshape(modes, matrices.shape[1], -1)).view(rows.shape)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        rows, weight, gate, matrices = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of second order
+            return differentiable(plain_mix, gradients[0], rows, weight, gate)
+        flat = gradients[0].reshape(len(weight), matrices.shape[1], -1)
+        by_rows = products(matrices, flat).view(rows.shape) if ctx.needs_input_grad[0] else None
+        by_weight = products(rows.reshape(flat.shape), flat.transpose(1, 2))
+        if weight.ndim == 4:
+            upper, lower = by_weight.unflatten(2, (2, -1)).unflatten(1, (2, -1)).unbind(1)
+            by_weight = torch.stack([upper[:, :, 0] + lower[:, :, 1], upper[:, :, 1] - lower[:, :, 0]], dim=-1)
+        if gate is None:
+            return by_rows, by_weight, None
+        by_gate = (by_weight * weight).flatten(1).sum(1)
+        return by_rows, by_weight.mul_(gate.view(-1, *[1] * (weight.ndim - 1))), by_gate
 
 
 class AxialSpectral(nn.Module):

@@ -9,7 +9,8 @@ from scipy.interpolate import BSpline
 
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.nn import KAN, KANLayer
-from spectrakan.nn.kan import Knots, extended_basis
+from spectrakan.nn.kan import Knots
+from spectrakan.nn.spline_layer import SplineLayer, extended_basis, plain_layer
 
 
 def shaken(kan: torch.nn.Module, generator: torch.Generator) -> torch.nn.Module:
@@ -148,6 +149,23 @@ def test_the_gradients_of_the_splines_hold_on_the_grid_and_beyond_it(order, inte
     inputs = [tensor.clone().requires_grad_() for tensor in (x, knots)]
     assert torch.autograd.gradcheck(lambda x, knots: extended_basis(x, knots, order), inputs)
     assert torch.autograd.gradgradcheck(lambda x, knots: extended_basis(x, knots, order), inputs)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_the_fused_layer_is_the_plain_one_with_all_its_gradients(order, generator):
+    layer = shaken(KANLayer(4, 3, spline_order=order, num_intervals=4), generator)
+    weights = [layer.base_weight, layer.spline_weight, layer.coefficients]
+    x = (2 * torch.randn(4, 30, dtype=torch.float64, generator=generator)).requires_grad_()
+    inputs = [x, layer.knots().detach().requires_grad_(), *weights]
+    fused = SplineLayer.apply(*inputs, order)
+    plain = plain_layer(x, extended_basis(x, inputs[1], order), *weights)
+    assert torch.equal(fused, SplineLayer.forward(None, *inputs, order))
+    torch.testing.assert_close(fused, plain, rtol=1e-12, atol=1e-12)
+    above = torch.randn(plain.shape, dtype=torch.float64, generator=generator)
+    for ours, true in zip(*(torch.autograd.grad(y, inputs, above) for y in (fused, plain)), strict=True):
+        torch.testing.assert_close(ours, true, rtol=1e-10, atol=1e-10)
+    few = [x[:, :3].detach().requires_grad_(), *inputs[1:]]
+    assert torch.autograd.gradgradcheck(lambda *given: SplineLayer.apply(*given, order), few)
 
 
 @pytest.mark.parametrize("distance", [1e3, 1e9, 1e15])

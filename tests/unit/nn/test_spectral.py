@@ -13,7 +13,7 @@ from spectrakan.nn.axis import Axis, axes_of, uniform_axis
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.products import analyse, analysis, synthesis, synthesise
-from spectrakan.nn.spectral import AxialSpectral, ModeMixing
+from spectrakan.nn.spectral import AxialSpectral, ModeMixing, plain_mix
 
 WIDTH, MODES, BATCH = 3, 4, 2
 SIZES = [(9,), (16,), (5,), (8, 9), (7, 6), (4, 12), (6, 5, 8), (4, 7, 5)]
@@ -223,3 +223,31 @@ def test_a_factor_multiplies_its_own_mode_of_its_own_channel_and_sample_as_a_com
     spectrum[..., :modes] *= torch.view_as_complex(factor.permute(2, 3, 0, 1).contiguous())
     expected = layer(torch.fft.irfft(spectrum, n=cells, dim=2, norm="forward"), axes_for((cells,)))
     assert (layer(field, axes_for((cells,)), [factor]) - expected).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("gates", [True, False])
+@pytest.mark.parametrize("basis", ["fourier", "cosine"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_fused_mixing_is_the_plain_one_with_all_its_gradients(basis, gates, dtype, generator):
+    """The float32 case is large enough for the products of single modes by oneDNN."""
+    layer = randomised(ModeMixing(32, 2, basis, gates=gates), generator).to(dtype)
+    rows = torch.randn(4, 32, 2048, dtype=dtype, generator=generator, requires_grad=True)
+    inputs = [rows, *layer.parameters()]
+    fused, plain = layer(rows), plain_mix(rows, layer.weight, layer.gate)
+    with torch.no_grad():
+        assert torch.equal(layer(rows), fused)
+    bar = 1e-11 if dtype == torch.float64 else 1e-3
+    torch.testing.assert_close(fused, plain, rtol=bar, atol=bar)
+    above = torch.randn(plain.shape, dtype=dtype, generator=generator)
+    for ours, true in zip(*(torch.autograd.grad(y, inputs, above) for y in (fused, plain)), strict=True):
+        torch.testing.assert_close(ours, true, rtol=bar, atol=bar * float(true.detach().abs().max()))
+
+
+def test_fused_mixing_has_second_gradients(generator):
+    layer = randomised(ModeMixing(2, 2, "fourier"), generator)
+    rows = torch.randn(4, 2, 3, dtype=torch.float64, generator=generator, requires_grad=True)
+
+    def mix(rows: Tensor, weight: Tensor, gate: Tensor) -> Tensor:
+        return torch.func.functional_call(layer, {"weight": weight, "gate": gate}, (rows,))
+
+    assert torch.autograd.gradgradcheck(mix, (rows, layer.weight, layer.gate))
