@@ -89,7 +89,7 @@ def attempt(extra: str, wheel: Path) -> dict[str, object]:
         limits = ["-c", str(ROOT / "constraints.txt")]
         steps = [
             [sys.executable, "-m", "venv", str(python.parents[1])],
-            [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", *limits, asked],
+            [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compile", *limits, asked],
             [str(python), "-c", f"from pathlib import Path\n{EXTRAS[extra]}"],
         ]
         if not extra:
