@@ -130,7 +130,8 @@ def scores(facts: dict[str, Any]) -> list[str]:
     told = (
         f"Conformal band ({band['coverage']:.0%}, {band['calibration_pools']} calibration pools touched at random, "
         f"{band['cells']}²): {ends[0]:.3g} after 1 frame, {ends[len(ends) // 2]:.3g} after {len(ends) // 2 + 1}, "
-        f"{ends[-1]:.3g} after {len(ends)}. Largest drift of the mass there: {100 * band['largest_mass_drift']:.1g} %."
+        f"{ends[-1]:.3g} after {len(ends)}. "
+        f"Largest drift of the mass there: {100 * band['largest_mass_drift']:.1g} %."
     )
     lines += ["", told]
     return lines

@@ -3,8 +3,8 @@
     python tools/try_install.py [WHEEL] [--only EXTRA ...] [--record FILE]
 
 The plain package is installed into a new environment; every extra is added to a copy of that one, so that no extra
-sees another's packages. All lie in temporary folders and are removed. Versions are those of constraints.txt. The outcome
-of every extra is printed, and written to FILE as JSON; the exit status is the number of extras that failed.
+sees another's packages. All lie in temporary folders and are removed. Versions are those of constraints.txt. The
+outcome of every extra is printed, and written to FILE as JSON; the exit status is the number of extras that failed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ assert len(h5py.File("made.h5"))
 
 
 def attempt(extra: str, wheel: Path, plain: Path | None = None) -> dict[str, object]:
-    """Make an environment (a copy of `plain` if given), install, run; what happened, with what was said if it failed."""
+    """Make an environment, or copy `plain`; install and run; what happened, with the end of what a failure said."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="spectrakan-install-") as place:
         environment, folder = Path(place) / "env", Path(place) / "work"

@@ -1,4 +1,4 @@
-"""Every page of the documentation site in a browser at two widths: it fits, its pictures load, it asks no other host."""
+"""Every page of the documentation site in a browser at two widths: it fits, pictures load, no other host is asked."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ ELSEWHERE = {
     r"spectrakan serve": "test_the_commands_that_serve_answer",
     r"spectrakan demo": "tests/integration/test_demo.py",
     r"track=\[(wandb|mlflow)\]": "tools/try_install.py",
-    r"experiments (all|main) .*(--jobs|--cluster)|experiments (figures|--validation)":
-        "tests/integration/test_reproduce.py and test_cluster.py",
+    r"experiments (all|main) .*(--jobs|--cluster)": "tests/integration/test_reproduce.py, test_cluster.py",
+    r"experiments (figures|--validation)": "tests/integration/test_reproduce.py",
 }
 """Commands that need what no test machine has, or that another test runs: a pattern and where or why."""
 SMALLER = {

@@ -69,7 +69,9 @@ def test_a_run_is_shown_on_its_test_samples_or_on_data_of_your_own(tmp_path: Pat
     assert np.array_equal(parts["input"], np.asarray(other.values)[2, :history].astype(np.float32))
     expected = sk.rollout(run.model, torch.from_numpy(parts["input"])[None], len(parts["truth"]))[0].numpy()
     assert np.allclose(parts["prediction"], expected, atol=1e-5)
-    assert error == pytest.approx(np.linalg.norm(expected - parts["truth"]) / np.linalg.norm(parts["truth"]), rel=1e-3)
+    assert error == pytest.approx(
+        np.linalg.norm(expected - parts["truth"]) / np.linalg.norm(parts["truth"]), rel=1e-3
+    )
     seen, _, _ = started(str(tmp_path / "run"))
     (held_out,) = seen["runs"]
     assert held_out.name == "run"
