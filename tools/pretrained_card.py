@@ -28,7 +28,7 @@ LIMITS = {
     "droplet2d": (
         "One gravity (9.81), one box, one viscosity (that of the scheme on 128² cells), depths and speeds inside the "
         "range below. Dam breaks, dry ground and other gravities are outside; the page has a button that shows it. "
-        "Mass is not conserved exactly. The band holds for pools touched as in calibration, on 32² cells."
+        "The band holds for pools touched as in calibration, on 32² cells."
     ),
     "darcy2d": "Two permeabilities, a constant source, zero pressure on the edge. Other contrasts are outside.",
     "cns1d": (
@@ -130,7 +130,8 @@ def scores(facts: dict[str, Any]) -> list[str]:
     told = (
         f"Conformal band ({band['coverage']:.0%}, {band['calibration_pools']} calibration pools touched at random, "
         f"{band['cells']}²): {ends[0]:.3g} after 1 frame, {ends[len(ends) // 2]:.3g} after {len(ends) // 2 + 1}, "
-        f"{ends[-1]:.3g} after {len(ends)}. Largest drift of the mass there: {band['largest_mass_drift']:.2%}."
+        f"{ends[-1]:.3g} after {len(ends)}. "
+        f"Largest drift of the mass there: {100 * band['largest_mass_drift']:.1g} %."
     )
     lines += ["", told]
     return lines

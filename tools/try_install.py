@@ -2,8 +2,9 @@
 
     python tools/try_install.py [WHEEL] [--only EXTRA ...] [--record FILE]
 
-Each environment lies in a temporary folder and is removed. Versions are those of constraints.txt. The outcome of
-every extra is printed, and written to FILE as JSON; the exit status is the number of extras that failed.
+The plain package is installed into a new environment; every extra is added to a copy of that one, so that no extra
+sees another's packages. All lie in temporary folders and are removed. Versions are those of constraints.txt. The
+outcome of every extra is printed, and written to FILE as JSON; the exit status is the number of extras that failed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+HEAD = "from pathlib import Path\n"
 SHIPPED = """
 import torch, spectrakan as sk
 model = sk.from_pretrained("droplet2d-small")
@@ -76,30 +79,39 @@ assert len(h5py.File("made.h5"))
 """What is run for each extra, as a program in an empty folder; "" is the plain package, whose demo is run too."""
 
 
-def attempt(extra: str, wheel: Path) -> dict[str, object]:
-    """Make an environment, install, run; what happened, with the end of what was said if it failed."""
+def attempt(extra: str, wheel: Path, plain: Path | None = None) -> dict[str, object]:
+    """Make an environment, or copy `plain`; install and run; what happened, with the end of what a failure said."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="spectrakan-install-") as place:
-        python, folder = Path(place) / "env/bin/python", Path(place) / "work"
+        environment, folder = Path(place) / "env", Path(place) / "work"
         folder.mkdir()
-        plain = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
-        plain |= {"OMP_NUM_THREADS": "1", "WANDB_MODE": "offline"}
-        plain |= {"MLFLOW_TRACKING_URI": (folder / "mlruns").as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"}
-        asked = f"spectrakan{f'[{extra}]' if extra else ''} @ {wheel.resolve().as_uri()}"
-        limits = ["-c", str(ROOT / "constraints.txt")]
-        steps = [
-            [sys.executable, "-m", "venv", str(python.parents[1])],
-            [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", *limits, asked],
-            [str(python), "-c", f"from pathlib import Path\n{EXTRAS[extra]}"],
-        ]
-        if not extra:
-            steps.append([str(python.with_name("spectrakan")), "demo"])
-        for step in steps:
-            done = subprocess.run(step, cwd=folder, env=plain, capture_output=True, text=True, check=False)
-            if done.returncode:
-                words = (done.stderr or done.stdout).replace(place, "")[-600:]
-                return {"works": False, "step": step[1:3], "said": words, "seconds": round(time.monotonic() - begin)}
+        if plain is not None:
+            shutil.copytree(plain, environment, symlinks=True, copy_function=os.link)
+        if failure := install(environment, extra, wheel) or run(environment, folder, "-c", HEAD + EXTRAS[extra]):
+            return {"works": False, **failure, "seconds": round(time.monotonic() - begin)}
+        if not extra and (failure := run(environment, folder, "-m", "spectrakan", "demo")):
+            return {"works": False, **failure, "seconds": round(time.monotonic() - begin)}
     return {"works": True, "seconds": round(time.monotonic() - begin)}
+
+
+def install(environment: Path, extra: str, wheel: Path) -> dict[str, object] | None:
+    """The wheel with an extra in an environment, which is made if it is not there; None if it went well."""
+    if not environment.is_dir():
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    asked = f"spectrakan{f'[{extra}]' if extra else ''} @ {wheel.resolve().as_uri()}"
+    quick = ["--quiet", "--no-cache-dir", "--no-compile", "-c", str(ROOT / "constraints.txt")]
+    return run(environment, environment, "-m", "pip", "install", *quick, asked)
+
+
+def run(environment: Path, folder: Path, *words: str) -> dict[str, object] | None:
+    """Run the environment's Python in a folder, without this project's paths; None if it went well."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+    kept |= {"OMP_NUM_THREADS": "1", "WANDB_MODE": "offline"}
+    kept |= {"MLFLOW_TRACKING_URI": (folder / "mlruns").as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"}
+    asked = [str(environment / "bin/python"), *words]
+    done = subprocess.run(asked, cwd=folder, env=kept, capture_output=True, text=True, check=False)
+    said = (done.stderr or done.stdout).replace(str(environment.parent), "")[-600:]
+    return {"step": list(words[:2]), "said": said} if done.returncode else None
 
 
 def main() -> int:
@@ -114,9 +126,13 @@ def main() -> int:
         raise SystemExit(f"extras without a check, or without a declaration: {declared.keys() ^ EXTRAS.keys()}")
     wheel = given.wheel or next((ROOT / "dist").glob("*.whl"))
     found = {}
-    for extra in EXTRAS if given.only is None else given.only:
-        found[extra or "(none)"] = attempt(extra, wheel)
-        print(extra or "(none)", found[extra or "(none)"], flush=True)
+    with tempfile.TemporaryDirectory(prefix="spectrakan-plain-") as place:
+        plain = Path(place) / "env"
+        if failure := install(plain, "", wheel) or run(plain, Path(place), "-c", SHIPPED):
+            raise SystemExit(f"the plain package does not work: {failure}")
+        for extra in EXTRAS if given.only is None else given.only:
+            found[extra or "(none)"] = attempt(extra, wheel, plain)
+            print(extra or "(none)", found[extra or "(none)"], flush=True)
     if given.record:
         about = {"wheel": wheel.name, "python": platform.python_version(), "extras": found}
         given.record.write_text(json.dumps(about, indent=1) + "\n")

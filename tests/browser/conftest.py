@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "build" / "site"
 CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 SOFTWARE = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader-webgl", "--enable-unsafe-swiftshader"]
 """As Chromium does by itself on a machine without a GPU: WebGL and pages are drawn by the processor."""
@@ -72,6 +73,11 @@ def static_page(tmp_path_factory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("page") / "page"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     subprocess.run([sys.executable, str(ROOT / "tools" / "make_page.py"), str(folder)], env=environment, check=True)
+    yield from files_of(folder)
+
+
+def files_of(folder: Path) -> Iterator[str]:
+    """The address of a plain file server."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}/"
@@ -79,12 +85,20 @@ def static_page(tmp_path_factory) -> Iterator[str]:
     server.server_close()
 
 
+@pytest.fixture(scope="session")
+def site() -> Iterator[str]:
+    """The address of the documentation site."""
+    if not (SITE / "index.html").is_file():
+        pytest.skip("no site; `make site` builds it")
+    yield from files_of(SITE)
+
+
 @pytest.fixture
 def open_page(browser):
     """A function that opens an address; at the end, no foreign request and no error may have happened."""
     opened, faults = [], []
 
-    def opener(address: str, wait: str = "pool", **settings):
+    def opener(address: str, wait: str | None = "pool", **settings):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         page = context.new_page()
         home = urlsplit(address).netloc
@@ -98,7 +112,8 @@ def open_page(browser):
         context.on("request", checked)
         page.on("pageerror", lambda problem: faults.append(str(problem)))
         page.goto(address)
-        page.wait_for_selector(f"body[data-ready={wait}]", timeout=120_000)
+        if wait is not None:
+            page.wait_for_selector(f"body[data-ready={wait}]", timeout=120_000)
         opened.append(context)
         return page
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -152,6 +153,42 @@ def test_pressure_follows_the_brush(served, open_page):
     assert max(abs(a - b) for a, b in zip(again, second, strict=True)) < 1e-5
 
 
+def test_the_rock_has_three_grids_for_the_same_weights(served, open_page):
+    page = open_page(served + "#rock", wait="rock")
+    rock = "globalThis.spectrakan.scenes.rock"
+    page.focus("#rock-cells")
+    for key, cells in (("ArrowRight", 128), ("ArrowLeft", 64), ("ArrowLeft", 32)):
+        page.keyboard.press(key)
+        until(page, f"!{rock}.busy && {rock}.found?.model.length === {cells**2}")
+        assert page.evaluate(f"{rock}.error") < 0.2, cells
+
+
+def test_a_drawn_curve_is_solved_and_comes_back_with_the_link(served, open_page):
+    page = open_page(served + "#gas", wait="gas")
+    gas = "globalThis.spectrakan.scenes.gas"
+    curves = f"[...{gas}.curves.map((curve) => Array.from(curve)), Array.from({gas}.found.model)]"
+    before = until(page, f"{gas}.found && !{gas}.busy && {curves}")
+    box = page.locator("#gas-draw").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.7)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.2, steps=5)
+    page.mouse.up()
+    drawn = until(page, f"!{gas}.busy && !{gas}.again && {curves}")
+    low, high = drawn[0][45], drawn[0][80]
+    assert high > low + 2, "density follows the pointer"
+    assert drawn[1:3] == before[1:3]
+    assert drawn[3] != before[3], "and so does what is predicted"
+    page.focus("#gas-time")
+    page.keyboard.press("End")
+    assert "At t = 1.00 the predicted density" in page.inner_text("#gas-words")
+    page.reload()
+    page.wait_for_selector("body[data-ready=gas]")
+    again = until(page, f"{gas}.found && !{gas}.busy && {curves}")
+    assert again[:3] == drawn[:3]
+    assert max(abs(a - b) for a, b in zip(again[3], drawn[3], strict=True)) < 1e-4
+    assert page.evaluate(f"{gas}.frame") == 20
+
+
 def test_runs_are_compared_and_looked_into(served, open_page):
     page = open_page(served + "#runs", wait="runs")
     until(page, "document.querySelectorAll('#runs-maps canvas').length >= 6")
@@ -166,6 +203,20 @@ def test_runs_are_compared_and_looked_into(served, open_page):
     page.click("#runs-gates summary")
     page.click("#runs-certificate summary")
     assert "spectrakan certify" in page.inner_text("#runs-certificate")
+    until(page, "document.getElementById('runs-maps').textContent.includes('Attention of the token')")
+    page.focus("#runs-sample")
+    page.keyboard.press("ArrowRight")
+    until(page, "location.hash.includes('sample=1')")
+    page.select_option("#runs-name", "fno")
+    until(page, "location.hash.includes('run=fno')")
+    until(page, "document.querySelector('.curves').textContent.includes('has no KAN')")
+    until(page, "!document.getElementById('runs-maps').textContent.includes('Attention of the token')")
+    page.select_option("#runs-other", "spectrakan")
+    until(page, "document.getElementById('runs-words').textContent.includes('spectrakan')")
+    words = page.inner_text("#runs-words")
+    page.reload()
+    page.wait_for_selector("body[data-ready=runs]")
+    until(page, f"document.getElementById('runs-words').textContent.trim() === {json.dumps(words)}")
 
 
 def test_it_fits_a_phone(served, open_page):

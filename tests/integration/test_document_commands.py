@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import shutil
@@ -24,13 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/how-to").glob("*.md"))]
 COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*(?:torchrun|spectrakan|python -m) ")
 ELSEWHERE = {
-    r"HOST|--nnodes": "several machines",
-    r"--device cuda": "a GPU",
     r"spectrakan download": "the network; tests/unit/data/test_download.py has a server of its own",
-    r"spectrakan serve": "tests/browser",
+    r"spectrakan serve": "test_the_commands_that_serve_answer",
     r"spectrakan demo": "tests/integration/test_demo.py",
     r"track=\[(wandb|mlflow)\]": "tools/try_install.py",
-    r"experiments (all|main) .*--jobs|experiments (figures|--validation)": "tests/integration/test_reproduce.py",
+    r"experiments (all|main) .*(--jobs|--cluster)": "tests/integration/test_reproduce.py, test_cluster.py",
+    r"experiments (figures|--validation)": "tests/integration/test_reproduce.py",
 }
 """Commands that need what no test machine has, or that another test runs: a pattern and where or why."""
 SMALLER = {
@@ -38,14 +38,18 @@ SMALLER = {
     r"--epochs \d+": "--epochs 2",
     r"--budget long": "",
     r"-n \d+": "-n 4",
+    r"--nnodes 4 --nproc-per-node 8": "--nnodes 1 --nproc-per-node 2",
     r"--nproc-per-node 8": "--nproc-per-node 2",
+    r"HOST:29500": "localhost:0",
+    r"--device cuda": "--device cpu",
+    r"tcp://HOST:8786": "local:2",
     r"space_parallel=4": "space_parallel=2",
     r"local:8": "local:2",
     r"\bTASK\b": "darcy2d",
     r"\b[AB]/evaluations": "RUN/evaluations",
     r"experiments all --scale paper": "experiments main --scale paper",
 }
-"""What is changed in a command so that it takes seconds, and names that a reader replaces."""
+"""What is changed so that a command takes seconds on one machine without a GPU, and names that a reader replaces."""
 SMALL = "--budget smoke training.epochs=1"
 PROBLEM = {"docs/how-to/train.md": "darcy2d"}
 """Whose samples the files of a document hold; diffusion and reaction where nothing is said."""
@@ -161,14 +165,56 @@ def test_the_commands_of_a_document_run(path: Path, trained: Path, tmp_path: Pat
         print(shell(smaller(line), folder)[-300:])
 
 
+def test_the_commands_that_serve_answer(trained: Path, tmp_path: Path):
+    """Each on a free port without a browser; the request of the document is sent to the last one."""
+    path, folder = ROOT / "docs/how-to/serve.md", tmp_path / "work"
+    shutil.copytree(trained, folder, symlinks=True)
+    write_files(folder, "diffusion_reaction1d")
+    asked = {"model": "droplet2d-small", "inputs": [[[[[1.0, 0.0, 0.0]] * 16] * 16]], "horizon": 3}
+    (folder / "request.json").write_text(json.dumps(asked))
+    text = "".join(content for _, content in blocks(path))
+    (curl,) = re.findall(r"^curl .*$", text, re.MULTILINE)
+    for line in re.findall(r"^spectrakan serve.*?(?=\s+#|$)", text, re.MULTILINE):
+        words = [*line.replace(" ...", " runs/heat-fno-0").split()[1:], "--no-browser", "--port", "0"]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+        serving = subprocess.Popen(
+            [sys.executable, "-m", "spectrakan", *words], cwd=folder, env=environment, stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        try:
+            assert serving.stdout is not None
+            found = re.search(r"http://[^ /]+", serving.stdout.readline())
+            assert found is not None, line
+            shown = json.loads(shell(f"curl -s {found[0]}/api/v1/models", folder))
+            runs = {name: entry["samples"] for name, entry in shown.items() if entry["kind"] == "run"}
+            assert list(runs) == [word.rpartition("/")[2] for word in words if word in ("RUN", "runs/heat-fno-0")]
+            assert "--data" not in words or runs == {"RUN": 8}, "all samples of the file"
+            answer = json.loads(shell(curl.replace("http://127.0.0.1:8000", found[0]), folder))
+            assert np.allclose(answer["values"], [1, 0, 0], atol=0.02), "still water stays still"
+        finally:
+            serving.terminate()
+            serving.wait(30)
+
+
+def test_the_job_script_runs_with_a_cluster_of_one_machine(tmp_path: Path):
+    """`srun` starts its command here and `scontrol` names this machine."""
+    (script,) = (text for _, text in blocks(ROOT / "docs/how-to/scale.md") if text.startswith("#SBATCH"))
+    for name, text in (("srun", 'exec "$@"'), ("scontrol", "echo localhost")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    lines = smaller(script.replace("\\\n", " ").replace(":29500", ":0").strip())
+    shell(f"export PATH={tmp_path}:$PATH SLURM_NNODES=1 SLURM_NODELIST=localhost\n{lines}", tmp_path)
+    assert json.loads((tmp_path / "RUN/record.json").read_text())["provenance"]["processes"] == 2
+
+
 def test_blocks_without_a_language_are_commands_formulas_or_known_programs():
     """A block that no test runs is named here, with what stands for it."""
     known = {
         "f = F_fine(u)": "a formula",
         "pip install": "tools/try_install.py",
-        "curl -H": "tests/unit/serve",
-        "#SBATCH": "a job script: several machines",
-        "from dask_jobqueue": "a SLURM cluster",
+        "curl -H": "test_the_commands_that_serve_answer",
+        "#SBATCH": "test_the_job_script_runs_with_a_cluster_of_one_machine",
+        "from dask_jobqueue": "needs SLURM; tests/integration/test_cluster.py has a cluster of its own",
         "import sys\nimport torch\n": "tests/unit/test_export.py",
     }
     for path in DOCUMENTS:

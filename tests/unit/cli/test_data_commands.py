@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
@@ -72,6 +73,24 @@ def test_generate_stores_single_precision_and_drawn_parameters(tmp_path: Path):
     stored = load_dataset(path)
     assert stored.values.dtype == np.float32
     assert stored.param_names == ("beta",)
+
+
+def test_generate_writes_the_layout_of_the_well_and_check_reads_it(tmp_path: Path):
+    path = tmp_path / "made.hdf5"
+    made = run("generate", "droplet2d", "-n", "2", "--resolution", "8", "--layout", "the_well", "-o", str(path))
+    assert made.exit_code == 0, made.output
+    with h5py.File(path) as file:
+        assert file["t1_fields/velocity"].shape == (2, 101, 8, 8, 2)
+        assert file["boundary_conditions/x_wall"].attrs["bc_type"] == "WALL"
+    result = run("check", str(path))
+    assert result.exit_code == 0, result.output
+    for words in ("rho", "velocity_x", "velocity_y", "wall", "distinct     2 of 2 trajectories"):
+        assert words in result.output
+    with h5py.File(path, "r+") as file:
+        file["t0_fields/rho"][1, 7, 3, 4] = np.inf
+    result = run("check", str(path))
+    assert result.exit_code == 1
+    assert "inf in values: sample 1, frame 7, cell (3, 4), rho" in result.output
 
 
 def test_generate_refuses_before_it_works(tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import socket
 from importlib.metadata import version
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 import spectrakan as sk
 from spectrakan.pde.darcy2d import DarcyParameters
 from spectrakan.pde.darcy2d import solve as solve_darcy
+from spectrakan.serve import guard, predict
 from spectrakan.serve.app import Server
 from spectrakan.serve.guard import MOST_BYTES, READ_SECONDS
 from spectrakan.serve.predict import MOST_NUMBERS, SECONDS
@@ -128,3 +130,18 @@ def test_pages_keep_to_themselves(client):
     assert client.get("/nothing").status_code == 404
     assert "To the pool" in client.get("/nothing").text
     assert client.get("/healthz").json()["status"] == "ok"
+
+
+def test_a_prediction_and_a_body_have_their_time(client, address, monkeypatch):
+    monkeypatch.setattr(predict, "SECONDS", 0.0)
+    _, start = drop_in_the_pool(32)
+    asked = {"model": "droplet2d-small", "inputs": start[:, None].tolist(), "horizon": 3}
+    answer = client.post("/api/v1/predict", json=asked)
+    assert answer.status_code == 503
+    assert "0 of 3 frames" in answer.json()["error"]
+    monkeypatch.setattr(guard, "READ_SECONDS", 0.2)
+    host, port = address.removeprefix("http://").split(":")
+    head = f"POST /api/v1/predict HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((host, int(port)), timeout=30) as stream:
+        stream.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())  # and nothing after it
+        assert stream.recv(100).startswith(b"HTTP/1.1 408 ")

@@ -9,6 +9,8 @@ const FIELDS = [
   { name: "Pressure", low: 5, high: 120, flat: 40 },
 ];
 const $ = (id) => document.getElementById(id);
+const thousandths = (value, field) => Math.round(1000 * Math.min(1, Math.max(0, (value - FIELDS[field].low) / (FIELDS[field].high - FIELDS[field].low))));
+const valueOf = (code, field) => FIELDS[field].low + Math.min(1000, code) / 1000 * (FIELDS[field].high - FIELDS[field].low);
 
 export class Gas {
   constructor(backend, page) {
@@ -118,6 +120,7 @@ export class Gas {
   }
 
   changed() {
+    this.curves = this.curves.map((curve, k) => curve.map((value) => valueOf(thousandths(value, k), k))); // as a link keeps it
     this.again = true;
     this.repaint();
     this.keep();
@@ -205,11 +208,8 @@ export class Gas {
 
   keep() {
     if (!this.visible) return;
-    // Every fourth cell of each curve, in thousandths of its range.
-    const coded = this.curves.map((curve, k) => {
-      const { low, high } = FIELDS[k];
-      return Array.from({ length: 32 }, (_, i) => Math.round(1000 * (curve[4 * i] - low) / (high - low)).toString(36)).join(".");
-    });
+    // Every cell as two digits: thousandths of the field's range.
+    const coded = this.curves.map((curve, k) => Array.from(curve, (value) => thousandths(value, k).toString(36).padStart(2, "0")).join(""));
     this.page.link("gas", { field: this.field, frame: this.frame, curves: coded.join("~") });
   }
 
@@ -219,15 +219,9 @@ export class Gas {
     const field = Number(values.get("field")), frame = Number(values.get("frame"));
     if ([0, 1, 2].includes(field)) this.field = field;
     if (frame >= 0 && frame <= FRAMES) this.frame = Math.floor(frame);
-    const coded = (values.get("curves") ?? "").split("~").map((text) => text.split(".").map((code) => parseInt(code, 36) / 1000));
-    if (coded.length === 3 && coded.every((points) => points.length === 32 && points.every(Number.isFinite)))
-      this.curves = coded.map((points, k) => Float32Array.from({ length: CELLS }, (_, i) => {
-        const { low, high } = FIELDS[k], at = i / 4, first = Math.floor(at) % 32, t = at - Math.floor(at);
-        // A cubic through four points, so that what is kept of a curve gives the curve back.
-        const [a, b, c, d] = [-1, 0, 1, 2].map((step) => points[(first + step + 32) % 32]);
-        const value = b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
-        return low + Math.min(1, Math.max(0, value)) * (high - low);
-      }));
+    const coded = (values.get("curves") ?? "").split("~");
+    if (coded.length === 3 && coded.every((text) => /^[0-9a-z]{256}$/.test(text)))
+      this.curves = coded.map((text, k) => Float32Array.from(text.match(/../g), (code) => valueOf(parseInt(code, 36), k)));
     this.changed();
   }
 

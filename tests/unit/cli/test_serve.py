@@ -1,0 +1,79 @@
+"""The command that serves: what it binds to, whether it opens a browser, and which samples it shows of a run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import spectrakan as sk
+from spectrakan.cli import app
+from spectrakan.cli.serve import given_run, serve
+from spectrakan.data import write_dataset
+
+ADDRESS = "http://127.0.0.1:8123/"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run the command with a server that only says that it has started; what it was given, what was opened."""
+
+    def start(*words: str) -> tuple[dict[str, object], list[str], str]:
+        seen: dict[str, object] = {}
+        opened: list[str] = []
+
+        def served(runs, host, port, tell):
+            seen.update(runs=runs, host=host, port=port)
+            tell(ADDRESS)
+
+        monkeypatch.setattr("spectrakan.serve.app.serve", served)
+        monkeypatch.setattr("webbrowser.open", opened.append)
+        monkeypatch.setattr("sys.argv", ["spectrakan", "serve", *words])
+        with pytest.raises(SystemExit) as end:
+            app.main()
+        assert not end.value.code
+        return seen, opened, capsys.readouterr().out
+
+    return start
+
+
+def test_it_binds_to_this_machine_and_opens_a_browser_unless_told_otherwise(started):
+    seen, opened, told = started()
+    assert (seen["host"], seen["port"], seen["runs"]) == ("127.0.0.1", 8000, [])
+    assert opened == [ADDRESS]
+    assert ADDRESS in told
+    seen, opened, told = started("--no-browser", "--port", "8123", "--host", "0.0.0.0")  # noqa: S104
+    assert (seen["host"], seen["port"], opened) == ("0.0.0.0", 8123, [])  # noqa: S104
+    assert ADDRESS in told
+
+
+def test_missing_packages_are_named_with_the_extra(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(import_module("spectrakan.cli.serve"), "find_spec", lambda name: None)
+    with pytest.raises(sk.errors.ConfigError, match=r"starlette and uvicorn: pip install 'spectrakan\[serve\]'"):
+        serve()
+
+
+def test_a_run_is_shown_on_its_test_samples_or_on_data_of_your_own(tmp_path: Path, started):
+    data = sk.generate("diffusion_reaction1d", num_samples=8, resolution=32, seed=0)
+    small = ["training.epochs=1", "model.width=4", "data.split.train=0.5", "data.split.test=0.25"]
+    run = sk.train(data=data, output=tmp_path / "run", overrides=[*small, "data.split.validation=0.25"])
+    other = sk.generate("diffusion_reaction1d", num_samples=3, resolution=48, seed=1)
+    write_dataset(tmp_path / "mine.h5", other)
+    own = given_run(tmp_path / "run", tmp_path / "mine.h5")
+    assert len(own.samples) == 3
+    parts, error = own.sample(2)
+    history = run.model.signature.history
+    assert np.array_equal(parts["input"], np.asarray(other.values)[2, :history].astype(np.float32))
+    expected = sk.rollout(run.model, torch.from_numpy(parts["input"])[None], len(parts["truth"]))[0].numpy()
+    assert np.allclose(parts["prediction"], expected, atol=1e-5)
+    assert error == pytest.approx(
+        np.linalg.norm(expected - parts["truth"]) / np.linalg.norm(parts["truth"]), rel=1e-3
+    )
+    seen, _, _ = started(str(tmp_path / "run"))
+    (held_out,) = seen["runs"]
+    assert held_out.name == "run"
+    assert len(held_out.samples) == 2
+    assert held_out.certificate is None
