@@ -53,7 +53,8 @@ class RunningUnits(nn.Module):
         """The summary in its units."""
         mean, square, error = self.moments
         scale = (square - mean.square() + error / NOISE_SHARE**2).clamp_min(1e-12).sqrt()
-        return (raw - mean) / scale
+        found: Tensor = (raw - mean) / scale
+        return found
 
 
 class SummarisedFFNO(nn.Module):

@@ -120,11 +120,11 @@ def disturbed(history: Tensor, axes: Sequence[Axis], generator: torch.Generator 
     """
     ends = history.shape[0], history.shape[1], history.shape[-1]
     waves = [_long_waves(axis, history) for axis in axes]
-    size = FRAME_ERROR / (1 + sum(len(each) for each in waves)) ** 0.5
+    size = FRAME_ERROR / math.sqrt(1 + sum(len(each) for each in waves))
     draws = [torch.randn(*ends, count, generator=generator) for count in (1, *(len(each) for each in waves))]
     constant, *along = (size * draw.to(history) for draw in draws)
     ones = [1] * len(axes)
-    error = constant.reshape(*ends[:2], *ones, ends[2])
+    error: Tensor = constant.reshape(*ends[:2], *ones, ends[2])
     for dim, (draw, wave) in enumerate(zip(along, waves, strict=True)):
         shape = [*ends[:2], *ones, ends[2]]
         shape[2 + dim] = wave.shape[1]
@@ -132,7 +132,6 @@ def disturbed(history: Tensor, axes: Sequence[Axis], generator: torch.Generator 
     return history + error
 
 
-@kept
 def _long_waves(axis: Axis, like: Tensor) -> Tensor:
     """Cosines and sines of unit mean square at the cell centres, `(8, n)`."""
     angle = 2 * math.pi * torch.arange(1, 5, dtype=torch.float64)[:, None] * axis.centres

@@ -102,7 +102,6 @@ class Runtime:
             inputs=move(window.inputs),
             targets=move(window.targets),
             params=None if window.params is None else move(window.params),
-            observed=None if window.observed is None else window.observed.to(self.device, non_blocking=True),
         )
 
     @property
