@@ -1,4 +1,4 @@
-"""What conditioning is worth on development samples: trials of the conditioned model beside unconditioned ones.
+"""What conditioning is worth on development samples: trials of the default model beside unconditioned ones.
 
 `python -m experiments conditioning` prints the table from the records in `results/<scale>/search/`. These are trials,
 not results of a protocol: seeds are few, learning rates are the presets', and no test sample is read.
@@ -15,13 +15,12 @@ from experiments.comparison import LEAST_SEEDS, Comparison, compare
 from experiments.trials import TABLE
 from spectrakan.report.table import Column, Row, Table
 
-CONDITIONED = ("spectrakan", "conditioned", "whole")
+CONDITIONED = ("spectrakan", "default", "conditioned")
 UNCONDITIONED: dict[tuple[str, str, str], str] = {
     ("spectrakan", "default", "no_token"): "no token",
     ("ffno", "default", "default"): "F-FNO",
 }
 SUMMARISED: dict[tuple[str, str, str], str] = {
-    ("spectrakan", "conditioned", "film"): "without transport",
     ("ffno_channels", "default", "ffno_channels"): "F-FNO, summary as channels",
     ("ffno_film", "default", "ffno_film"): "F-FNO, FiLM by the summary",
 }
@@ -71,7 +70,7 @@ def findings(archive: Archive, what: str = "rmse") -> list[Finding]:
 
 def table(archive: Archive) -> Table:
     """RMSE on development samples, means over seeds, and the ratio to the best unconditioned model."""
-    names = {CONDITIONED: "conditioned", **UNCONDITIONED, **SUMMARISED}
+    names = {CONDITIONED: "SpectraKAN", **UNCONDITIONED, **SUMMARISED}
     rows = tuple(
         Row(each.case, (*(_words(each.errors.get(key, [])) for key in names), *_verdict(each)), ranked=False)
         for each in findings(archive)

@@ -12,7 +12,7 @@ from experiments.cells import Cell
 def test_trials_are_compared_with_the_best_unconditioned_model(archive: Archive, keep):
     short = Archive(archive.results, archive.cache, "short")
     errors = {
-        ("spectrakan", "conditioned", "whole"): (0.10, 0.11, 0.10),
+        ("spectrakan", "default", "conditioned"): (0.10, 0.11, 0.10),
         ("spectrakan", "default", "no_token"): (0.30, 0.31, 0.32),
         ("ffno", "default", "default"): (0.20, 0.22, 0.21),
         ("ffno", "default", "rate_0.003"): (0.05,),
