@@ -2,15 +2,16 @@
 
 In the affine program (`program`) every quantity x is x_0 + J d + sum_k G_k e_k, with d the input's change, |d| <= r,
 and e_k in [low_k, high_k] what the linear part of node k leaves (`rules`). A row of x rises at most by
-    r sum_i |J_i| + sum_k sum_c min( g+ high + g- |low|,  ||g+ u + g- v||_2 s_c,  max(g+ m + g- n) s_c² ),
-g+ and g- the positive and negative parts of the row of G_k in cell c. The first bounds the entries of e_k one by one;
-the others use that all channels of a cell do not move as far at once. Where e <= u b |h - h_0|, -e <= v b |h - h_0|,
-e <= m b² (h - h_0)² and -e <= n b² (h - h_0)², s_c bounds the Euclidean norm of b (h - h_0) in the cell,
-    s_c <= r ||b J_h||_{sup -> 2} + ||b rho||_2,     rho what the rows of h move by beyond J_h d;
-the second is also taken over all cells at once. A row falls at most by the same with e turned round, and between two
-inputs the same holds with rates. Nodes are bounded one after another. Rows of J and of all G_k come from one backward
-pass, because samples of a batch do not depend on each other: a batch of rows at once, summed up and dropped. Sums are
-widened by `ROUNDING`, far above the rounding errors of float64.
+    r sum_i |J_i| + sum_k min( sum_c L_c,  ||(g+ u + g- v) / b||_2 s,  t s² + sum_c min(L_c, sum_j w_j(t)) ),
+    L_c = min( sum_j g+ high + g- |low|,  ||(g+ u + g- v) / b||_2 s_c )        over the channels j of cell c,
+g+ and g- the positive and negative parts of the row of G_k. The first in L_c bounds the entries of e_k one by one;
+the others use that all of them do not move as far at once: s_c and s bound the Euclidean norm of b (h - h_0) in a
+cell and over all, where e <= u |h - h_0| and -e <= v |h - h_0|, and w_j(t) is what entry j is worth at a price t for
+its share of s². Sizes s come from norms of b J_h and of b G_k, not from rows. A row falls at most by the same with e
+turned round, and between two inputs the same holds with rates. Nodes are bounded one after another. Rows of J and of
+all G_k come from one backward pass, because samples of a batch do not depend on each other: a batch of rows at once,
+summed up and dropped. Sums are widened by `ROUNDING`, far above the rounding errors of float64. Proofs are in
+docs/theory.md.
 """
 
 from __future__ import annotations
@@ -66,9 +67,8 @@ class _Joint:
     """How far the entries of a node move together, and what their rests e are at most for it.
 
     Sizes s bound ||b x||_2 of the changes x of the inputs: `cells` `(2, cells)` and `whole` `(2,)`, of changes and of
-    rates. By b x of unit size the rests are at most `factor` `(3, units)`, for rises, falls and rates; the squares
-    (b x)² that a rise or fall by the whole interval takes are at least `price` `(2, units)`, and at least a share y of
-    it for a share y of the interval, or y² `squared_price`.
+    rates. By b x of unit size the rests are at most `factor` `(3, units)`, for rises, falls and rates. A rise or fall
+    by a share y of its interval takes a square (b x)² of at least y `price` and y² `squared_price`, `(2, units)`.
     """
 
     cells: Tensor
@@ -123,9 +123,9 @@ def _picked(up: Tensor, weights: Tensor, first: int, second: int, sizes: Tensor 
 def auctioned(values: Tensor, price: Tensor, curved_price: Tensor, limits: Tensor, budget: Tensor) -> Tensor:
     """A bound of sum_j y_j v_j over shares y of [0, 1] whose costs sum to at most the budget, row by row.
 
-    A share y_j costs y_j p_j, or y_j² q_j where p_j is zero; in every cell the sum is at most its limit `(rows, cells)`.
-    For every t > 0 the whole is at most t budget + sum_j max_y (y v_j - t cost_j(y)), taken cell by cell; the smallest
-    over a few t is taken.
+    A share y_j costs y_j p_j, or y_j² q_j where p_j is zero; in every cell the sum is at most its limit
+    `(rows, cells)`. For every t > 0 the whole is at most t budget + sum_j max_y (y v_j - t cost_j(y)), taken cell by
+    cell; the smallest over a few t is taken.
 
     >>> one = torch.ones(1, 2).double()
     >>> float(auctioned(one, one, one, one, torch.tensor(1.0).double()))  # a budget for one of two
