@@ -49,6 +49,12 @@ def top_eigenvalue(matrix: Tensor) -> Tensor:
         step *= step
 
 
+def norm_of_gram(gram: Tensor) -> Tensor:
+    """An upper bound of ||A||_2 from A A^T, `(.., n, n)`, whose entries are sums with rounding errors."""
+    rounding = 1e-2 * ROUNDING * gram.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return nan_to_inf((top_eigenvalue(gram) + rounding).sqrt())
+
+
 def sup_to_two(jacobian: Tensor) -> Tensor:
     """An upper bound of max ||J x||_2 over |x_i| <= 1, for a matrix `(.., rows, n)` or a batch of them: `(..)`.
 

@@ -82,6 +82,10 @@ PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 """Products that are nodes where both factors vary, in a form that broadcasts over the batch."""
 
 
+NARROW = 2048
+"""Most numbers a sample of a result through which others are seen to depend on the input."""
+
+
 class Program(TorchFunctionMode):
     """The program of a run around a centre `(1, ...)`; `layers` are the KAN layers that the run calls."""
 
@@ -92,16 +96,21 @@ class Program(TorchFunctionMode):
         self._errors: Mapping[int, Tensor] = {}
         self.calls: list[tuple[Tensor, ...]] = []
         """Of the last run and every node: its inputs, then its output."""
+        self.trail: list[Tensor] = []
+        """Of the last run: results of linear operations with at most `NARROW` numbers a sample."""
         self._weights: list[Tensor] = []
         self._tied = [(layer, _Tied(self, layer, edge_pieces(layer))) for layer in layers]
         alone = self.values(centre)
-        one = [*self.calls]
+        one, trail = [*self.calls], [*self.trail]
         both = self.values(centre.expand(2, *centre.shape[1:]))
         self.node_dims = [
             [_batch_dim(*pair) for pair in zip(first, second, strict=True)]
             for first, second in zip(one, self.calls, strict=True)
         ]
         """Of every node: the place of the batch in each input, then in the output."""
+        self._trail_shapes = [
+            (one.shape, _batch_places(one, two)) for one, two in zip(trail, self.trail, strict=False)
+        ]
         self.targets = {name: value.detach() for name, value in alone.items()}
         self.target_dims = {name: _batch_dim(alone[name], both[name]) for name in alone}
 
@@ -109,6 +118,7 @@ class Program(TorchFunctionMode):
         """The run's quantities for a batch of inputs, and errors of some nodes."""
         self._errors, self._count = errors or {}, 0
         self.calls, self._soft = [], dict[int, tuple[Tensor, Tensor]]()
+        self.trail, self._samples = [], inputs.shape[0]
         self._pools = 0
         for layer, tied in self._tied:
             layer.__dict__["feature_major"] = tied
@@ -134,7 +144,10 @@ class Program(TorchFunctionMode):
         if any(id(each) in self._soft for each in varying) and not (len(product) == 2 and name in PRODUCTS):
             raise _refusal(f"'{name}' of a softmax")
         if name in LINEAR or (name in FACTORS and len(product) < len(FACTORS[name])):
-            return func(*args, **options)
+            out = func(*args, **options)
+            if isinstance(out, Tensor) and out.requires_grad and out.numel() <= NARROW * self._samples:
+                self.trail.append(out)
+            return out
         if name in ("div", "__rtruediv__", "__rdiv__") and _varies(args[1 if name == "div" else 0]):
             over, under = args if name == "div" else args[::-1]
             inverse = self.node(lambda centre: Curve("reciprocal", centre), under)
@@ -162,6 +175,20 @@ class Program(TorchFunctionMode):
             return self.node(Pool, self._soft[id(first)][1], second)
         return self.node(lambda one, two: Product(operation, one, two), first, second)
 
+    def narrowest(self, value: Tensor, leaves: Sequence[Tensor]) -> tuple[Tensor, int] | None:
+        """The smallest result in `trail` through which alone a value of the last run depends on leaves; its batch."""
+        if len(self.trail) != len(self._trail_shapes):
+            return None
+        for tensor, (shape, places) in sorted(
+            zip(self.trail, self._trail_shapes, strict=True), key=lambda pair: pair[0].numel()
+        ):
+            if len(places) != 1 or tensor.numel() >= value.numel():
+                continue
+            expected = [*shape[: places[0]], self._samples, *shape[places[0] + 1 :]]
+            if [*tensor.shape] == expected and _separates(tensor, value, leaves):
+                return tensor, places[0]
+        return None
+
     def node(self, make: Callable[..., Rule], *inputs: Tensor) -> Tensor:
         """The value of the next node; its rule is made in the first run."""
         number, self._count = self._count, self._count + 1
@@ -186,12 +213,33 @@ class _Tied:
             return self.program.node(lambda centre: Edges(self.layer, self.pieces, centre), x)
 
 
+def _batch_places(one: Tensor, two: Tensor) -> list[int]:
+    if one.ndim != two.ndim:
+        return []
+    return [dim for dim, sizes in enumerate(zip(one.shape, two.shape, strict=True)) if sizes == (1, 2)]
+
+
 def _batch_dim(one: Tensor, two: Tensor) -> int:
     """Where the batch is, from the shapes for one sample and for two."""
-    places = [dim for dim, sizes in enumerate(zip(one.shape, two.shape, strict=True)) if sizes == (1, 2)]
+    places = _batch_places(one, two)
     if len(places) != 1:
         raise _refusal(f"a node whose batch is no axis of its own, shapes {tuple(one.shape)} and {tuple(two.shape)}")
     return places[0]
+
+
+def _separates(middle: Tensor, value: Tensor, leaves: Sequence[Tensor]) -> bool:
+    """Whether every path of the graph from leaves to a value leads through `middle`."""
+    sources, seen, stack = {id(leaf) for leaf in leaves}, set[Any](), [(value.grad_fn, value.output_nr)]
+    end = middle.grad_fn, middle.output_nr
+    while stack:
+        step = stack.pop()
+        if step == end or step[0] is None or step[0] in seen:
+            continue
+        seen.add(step[0])
+        if id(getattr(step[0], "variable", None)) in sources:
+            return False
+        stack += step[0].next_functions
+    return True
 
 
 def _many(value: Any) -> bool:

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from spectrakan.nn.kan import KANLayer
-from spectrakan.theory.norms import nan_to_inf
+from spectrakan.theory.norms import ROUNDING, nan_to_inf
 from spectrakan.theory.slopes import (
     BOUNDED,
     CURVATURES,
@@ -250,9 +250,12 @@ class Pool(Rule):
 
         def along(rows: Tensor) -> Tensor:
             given = rows.unflatten(1, away.shape[1::2])
-            sides = [torch.einsum("rhc,bhnc->bhnr", sign * given, self.centred) for sign in (1, -1)]
-            still = torch.einsum("rhc,bhc->r", given.abs(), turned + by_values)
-            return nan_to_inf(torch.stack([box.mean(side)[0].sum(0) + still for side in sides], dim=1))
+            sides = torch.einsum("rhc,bhnc->bhnr", given, self.centred)
+            still = torch.einsum("rhc,bhc->bhr", given.abs(), by_values)
+            turn = ((weights * scores.reach)[..., None] * sides.abs()).sum(2) if self.turning else 0.0
+            straight = nan_to_inf((beyond * sides.abs()).sum(2))
+            ends = [torch.minimum(straight, nan_to_inf(box.mean(side) + turn)) + still for side in (sides, -sides)]
+            return nan_to_inf(torch.stack([end[0].sum(0) for end in ends], dim=1) * (1 + ROUNDING))
 
         return Rest(
             -nan_to_inf(low), nan_to_inf(high), nan_to_inf(rate + torch.minimum(by_others, by_zero)), along=along

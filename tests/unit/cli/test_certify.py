@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -35,7 +37,10 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         config = SimpleNamespace(training=SimpleNamespace(lipschitz=control))
         subject = SimpleNamespace(model=None, config=config, first_window=lambda count: window)
         monkeypatch.setattr("spectrakan.cli.subject.load_subject", lambda *_, **__: subject)
-        monkeypatch.setattr("spectrakan.theory.certify", lambda *_, **__: found)
+        monkeypatch.setattr(
+            "spectrakan.theory.certify_radii",
+            lambda _, __, radii, **___: [replace(found, radius=each) for each in radii],
+        )
         monkeypatch.setattr("sys.argv", ["spectrakan", "certify", str(tmp_path)])
         with pytest.raises(SystemExit) as end:
             app.main()
@@ -57,6 +62,23 @@ def test_bounds_that_hold_are_written_and_shown(run, tmp_path, capsys):
     )
     assert f"{expected} of its own; worst found 1.3 %." in shown
     assert "8 cells" in shown
+    smaller = "Inputs off by at most 1 % of the fields' standard deviation change the prediction anywhere by at most"
+    assert f"{smaller} 0.4 % of its own; worst found 0.13 %." in shown
+    assert (tmp_path / "certificate.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_picture_has_the_bound_and_the_worst_found_against_the_radius():
+    module = import_module("spectrakan.cli.certify")
+    unproved = Entry(0.5, "estimated", "prediction", 0.5)
+    first = certificate(2.0, 1.0)
+    last = replace(first, radius=1.0, entries={**first.entries, "prediction_change": unproved})
+    (axes,) = module.picture([replace(first, radius=0.01), first, last]).axes
+    bound, found = axes.lines
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    np.testing.assert_allclose(bound.get_xdata(), [0.01, 0.1, 1.0])
+    np.testing.assert_allclose(bound.get_ydata(), [0.004, 0.04, np.nan])
+    np.testing.assert_allclose(found.get_ydata(), [0.0013, 0.013, 0.5])
+    assert [line.get_label() for line in axes.lines] == ["proved bound", "worst found"]
 
 
 def test_a_beaten_bound_ends_in_failure(run, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Curves of models and runs: errors against time, losses against epochs; seeds as a mean with a band."""
+"""Curves of models and runs: errors against time, losses against epochs, bounds; seeds as a mean with a band."""
 
 from __future__ import annotations
 
@@ -66,6 +66,31 @@ def loss_curves(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
                 axes.set_yscale("log")
                 plain_logarithms(axes.yaxis)
             plain_grid(axes)
+        legend_right(figure, lines)
+        return figure
+
+
+def bound_against_radius(radii: Sequence[float], bounds: Sequence[float], attacked: Sequence[float]) -> Figure:
+    """Largest change of a prediction against the perturbation's size: what is proved, and the worst that was found.
+
+    A bound that is not finite is left out.
+
+    >>> figure = bound_against_radius([0.01, 0.1], [0.04, float("inf")], [0.013, 0.2])
+    >>> [line.get_label() for line in figure.axes[0].lines]
+    ['proved bound', 'worst found']
+    """
+    with figure_style():
+        figure = blank_figure(5.2, 3.3)
+        axes = figure.add_subplot()
+        lines: dict[str, Line2D] = {}
+        for label, values, look in (("proved bound", bounds, "o-"), ("worst found", attacked, "s--")):
+            known = np.where(np.isfinite(values) & (np.asarray(values) > 0), values, np.nan)
+            (lines[label],) = axes.plot(radii, known, look, label=label, markersize=4.5)
+        axes.set(xscale="log", yscale="log")
+        axes.set(xlabel="largest perturbation of the input", ylabel="largest change of the prediction")
+        for axis in (axes.xaxis, axes.yaxis):
+            plain_logarithms(axis)
+        plain_grid(axes)
         legend_right(figure, lines)
         return figure
 
