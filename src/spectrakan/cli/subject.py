@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from spectrakan.config import build_settings
 from spectrakan.data.load import load_dataset
 from spectrakan.data.prepare import DataSettings, Prepared, find, prepare
 from spectrakan.data.problems import find_problem
 from spectrakan.errors import ConfigError, DataFormatError
-from spectrakan.fields import Trajectories
+from spectrakan.fields import SpaceGroup, Trajectories
+from spectrakan.fields.grid_part import whole_of
 from spectrakan.models import Operator, from_pretrained
 from spectrakan.runs import RunFolder, data_digest, read_record
 from spectrakan.training import RunSettings, resolve
 from spectrakan.training.display import progress_bar
 from spectrakan.training.resolve import Resolved
-from spectrakan.training.runtime import Runtime
+from spectrakan.training.runtime import Runtime, started
+from spectrakan.training.settings import RuntimeSettings
 
 
 @dataclass
@@ -47,7 +50,7 @@ class Subject:
         """Cells along the longest axis in training."""
         if self.folder.finished:
             return max(int(size) for size in read_record(self.folder.record)["resolution"])
-        return self.config.data.resolution or max(self.trajectories.grid.shape)
+        return self.config.data.resolution or max(whole_of(self.trajectories.grid).shape)
 
     def ahead(self, horizon: int | None) -> int | None:
         """Frames to predict: as asked, else as the run's own samples were scored."""
@@ -60,12 +63,18 @@ class Subject:
         return self._prepared
 
 
-def prepared_run(resolved: Resolved, resolution: int | None = None) -> Prepared:
-    """The samples of a run with their split, at another resolution if asked for."""
+def start_process(device: str, space_parallel: int) -> AbstractContextManager[Runtime]:
+    """Take part in scoring or predicting by several processes, each field cut among `space_parallel` of them."""
+    asked = {"device": device, "space_parallel": space_parallel}
+    return started(build_settings(RuntimeSettings, asked, where="runtime"))
+
+
+def prepared_run(resolved: Resolved, resolution: int | None = None, space: SpaceGroup | None = None) -> Prepared:
+    """The samples of a run with their split, at another resolution if asked for, or their part of this process."""
     config = resolved.config.data
     config = config if resolution is None else replace(config, resolution=resolution)
     with progress_bar(f"solving {resolved.config.task}") as progress:
-        return prepare(resolved.problem, config, progress)
+        return prepare(resolved.problem, config, progress, space=space)
 
 
 def load_subject(folder: RunFolder, data: Path | None, runtime: Runtime, mapping: Path | None = None) -> Subject:
@@ -74,9 +83,10 @@ def load_subject(folder: RunFolder, data: Path | None, runtime: Runtime, mapping
     model = from_pretrained(folder.best).to(runtime.device)
     if data is not None:
         found = run_data(resolved.config, data, mapping)
+        found = found if runtime.space is None else found.cut(runtime.space)
         note = _training_samples(folder, found)
         return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
-    prepared = prepared_run(resolved)
+    prepared = prepared_run(resolved, space=runtime.space)
     part = prepared.part("test")
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")
