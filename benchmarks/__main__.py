@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import ffno, kan, loop, operators, rates
+from benchmarks import compiled, ffno, kan, loop, operators, rates
 
 HERE = Path(__file__).parent
 
@@ -40,6 +40,8 @@ PARTS: dict[str, Callable[[int], Any]] = {
     "two_threads": operators.with_two_threads,
     "growth": operators.growth,
     "memory": lambda _: operators.peak_memory(),
+    "unrolled": lambda _: operators.unrolled_memory(),
+    "compiled": compiled.against_eager,
     "kan": kan.against_pykan,
     "ffno": ffno.against_plain,
     "generation": lambda _: rates.generation(),
@@ -89,6 +91,26 @@ def two_threads(rows: list[dict[str, Any]]) -> list[str]:
     return ["## The same with two threads, milliseconds on the clock", "Training step:", steps, "Inference:", answers]
 
 
+def unrolled(rows: list[dict[str, Any]]) -> list[str]:
+    """The table of an unrolled step's memory, where it was measured."""
+    if not rows:
+        return []
+    head = f"### {operators.UNROLLED_FRAMES} unrolled frames, one sample, all activations kept"
+    return [head, ratio_table(rows, "megabytes", 1, 0)]
+
+
+def compiled_step(found: dict[str, float]) -> list[str]:
+    """What torch.compile does to the default model's step, where it was measured."""
+    if not found:
+        return []
+    ratio, first = found["compiled"] / found["eager"], found["compiling"]
+    said = (
+        f"{found['breaks']:.0f} graph breaks; time over that of the eager step {ratio:.2f}; first step {first:.0f} s."
+    )
+    title = f"## torch.compile of the default's training step, {compiled.CELLS}², batch {compiled.BATCH}, whole graph"
+    return [title, said]
+
+
 INTRODUCTION = """\
 Made by `make bench`, every table from one interleaved run; the numbers are in `benchmarks/record.json`. Medians of
 CPU time on one thread; in parentheses the ratio to neuraloperator's FNO(12, 12) of the same width and depth: below 1
@@ -126,6 +148,8 @@ def write(record: dict[str, Any]) -> str:
         *two_threads(record.get("two_threads", [])),
         "## Peak memory of a training step, megabytes beyond model and input",
         ratio_table(record["memory"], "megabytes", 1, 0),
+        *unrolled(record.get("unrolled", [])),
+        *compiled_step(record.get("compiled", {})),
         "## Growth of a step from 64² to 256², batch 4: exponent in the number of cells",
         table(["model", "exponent"], growth),
         f"## KAN {kan.WIDTHS}, order 3, 5 intervals: forward and backward, milliseconds",

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.memory MODEL CELLS BATCH`: megabytes that one training step needs at its peak."""
+"""`python -m benchmarks.memory MODEL CELLS BATCH FRAMES`: megabytes that one training step needs at its peak."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def peak() -> float:
 
 def main() -> None:
     """Measure one step after a tiny one has loaded what every step needs."""
-    name, cells, batch = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    name, (cells, batch, frames) = sys.argv[1], map(int, sys.argv[2:5])
     torch.set_num_threads(1)
     model = models()[name]
     training_step(model, inputs(model, 32, 1))()
     field = inputs(model, cells, batch)
     before = peak()
-    training_step(model, field)()
+    training_step(model, field, frames)()
     print(round(peak() - before, 1))
 
 

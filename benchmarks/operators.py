@@ -30,19 +30,25 @@ STATED: dict[str, Any] = {
 
 
 READOUT: dict[str, Any] = {"pool": "center", "conditioning": "readout"}
+SIGNATURE = sk.OperatorSignature(space_dims=2, history=1, in_channels=3, out_channels=3)
+UNROLLED_CELLS, UNROLLED_FRAMES = 128, 10
+
+
+def default_model() -> Operator:
+    """SpectraKAN as it is where fields evolve."""
+    return sk.build_model("spectrakan", SIGNATURE)
 
 
 def models() -> dict[str, nn.Module]:
     """The operators that are compared, all of width 32 with three fields in and out."""
     from neuralop.models import FNO
 
-    signature = sk.OperatorSignature(space_dims=2, history=1, in_channels=3, out_channels=3)
     return {
-        "SpectraKAN (32 channels, 12 modes, 4 + 4 layers)": sk.build_model("spectrakan", signature, **STATED),
-        "SpectraKAN (default)": sk.build_model("spectrakan", signature),
-        "SpectraKAN (token in the readout)": sk.build_model("spectrakan", signature, **READOUT),
-        "SpectraKAN (paper)": sk.build_model("spectrakan", signature, variant="paper"),
-        "our FNO (12 modes of either sign)": sk.build_model("fno", signature, width=32, num_modes=12),
+        "SpectraKAN (32 channels, 12 modes, 4 + 4 layers)": sk.build_model("spectrakan", SIGNATURE, **STATED),
+        "SpectraKAN (default)": default_model(),
+        "SpectraKAN (token in the readout)": sk.build_model("spectrakan", SIGNATURE, **READOUT),
+        "SpectraKAN (paper)": sk.build_model("spectrakan", SIGNATURE, variant="paper"),
+        "our FNO (12 modes of either sign)": sk.build_model("fno", SIGNATURE, width=32, num_modes=12),
         "FNO(12, 12)": FNO(n_modes=(12, 12), in_channels=3, out_channels=3, hidden_channels=32, n_layers=4),
         "FNO(24, 24)": FNO(n_modes=(24, 24), in_channels=3, out_channels=3, hidden_channels=32, n_layers=4),
     }
@@ -54,13 +60,18 @@ def inputs(model: nn.Module, cells: int, batch: int) -> Tensor:
     return field if isinstance(model, Operator) else field[:, 0].movedim(-1, 1).contiguous()
 
 
-def training_step(model: nn.Module, field: Tensor) -> Callable[[], object]:
-    """Forward, backward and an optimizer step."""
+def training_step(model: nn.Module, field: Tensor, frames: int = 1) -> Callable[[], object]:
+    """Forward over some unrolled frames, backward and an optimizer step."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
 
     def run() -> None:
         optimizer.zero_grad()
-        model(field).square().mean().backward()
+        total, last = torch.zeros(()), field
+        for _ in range(frames):
+            frame = model(last)
+            total = total + frame.square().mean()
+            last = frame[:, None] if isinstance(model, Operator) else frame
+        total.backward()
         optimizer.step()
 
     return run
@@ -123,15 +134,18 @@ def growth(rounds: int) -> dict[str, float]:
 
 def peak_memory() -> list[dict[str, object]]:
     """Peak memory of one training step beyond model and input, each in a process of its own."""
-    rows: list[dict[str, object]] = []
-    for cells, batch in SIZES:
-        for name in models():
-            done = subprocess.run(
-                [sys.executable, "-W", "ignore", "-m", "benchmarks.memory", name, str(cells), str(batch)],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            megabytes = json.loads(done.stdout.strip().splitlines()[-1])
-            rows.append({"cells": cells, "batch": batch, "model": name, "megabytes": megabytes})
-    return rows
+    return [_peak(name, cells, batch, 1) for cells, batch in SIZES for name in models()]
+
+
+def unrolled_memory() -> list[dict[str, object]]:
+    """The same for one sample and several unrolled frames."""
+    names = ["SpectraKAN (default)", "SpectraKAN (conditioned)", "FNO(12, 12)"]
+    return [_peak(name, UNROLLED_CELLS, 1, UNROLLED_FRAMES) for name in names]
+
+
+def _peak(name: str, cells: int, batch: int, frames: int) -> dict[str, object]:
+    numbers = [str(cells), str(batch), str(frames)]
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.memory", name, *numbers]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    megabytes = json.loads(done.stdout.strip().splitlines()[-1])
+    return {"cells": cells, "batch": batch, "model": name, "megabytes": megabytes}

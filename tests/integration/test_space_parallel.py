@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -13,10 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from run_process import Launcher
 from safetensors.torch import load_file, save_file
 from space_process import CASES, results
 
 from spectrakan.checkpoint import load_checkpoint
+from spectrakan.cli.questions import Asked, answer
+from spectrakan.data import load_dataset
 from spectrakan.data.lazy import Part
 from spectrakan.data.prepare import DataSettings, prepare
 from spectrakan.data.problems import Problem
@@ -25,6 +29,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, GridPart, OperatorSignature, SpaceGroup, Trajectories
 from spectrakan.models import build_model
 from spectrakan.runs import read_log, read_record
+from spectrakan.training import train as train_here
 
 SITE = {**os.environ, "OMP_NUM_THREADS": "1"}
 SCRIPT = Path(__file__).parents[1] / "space_process.py"
@@ -140,6 +145,43 @@ def test_two_by_two_processes_train_as_one_and_resume_on_another_layout(tmp_path
     assert 0 < stopped_at < load_checkpoint(tmp_path / "one" / "checkpoints" / "last").position["step"]
     train(1, "--resume", tmp_path / "killed")
     assert 0 <= apart(tmp_path / "killed", tmp_path / "one") < 1e-9
+
+
+@pytest.mark.parametrize("steady", [False, True])
+def test_cut_fields_are_scored_and_predicted_as_whole_ones(steady, tmp_path):
+    path = waves(tmp_path)
+    if steady:
+        held = load_dataset(path)
+        data = Trajectories.from_arrays(held.values[:, 1:2], ("v",), inputs=held.values[:, :1], name="steady")
+        write_dataset(path, data)
+    small = [each for each in RUN if each.startswith("model")]
+    train_here(data=path, overrides=[*small[:3], "training.epochs=1"], output=tmp_path / "run")
+    launcher = Launcher(tmp_path)
+    scores = {}
+    for name, parts in (("whole", 1), ("cut", 2), ("shared and cut", 2)):
+        cut, processes = ["--space-parallel", str(parts)], 4 if " " in name else parts
+        for words in (["evaluate", "run", "--json"], ["predict", "run", "waves.h5", "-o", f"{name}.h5"]):
+            group = launcher.start_group(*words, *cut, processes=processes)
+            assert [process.wait() for process in group] == [0] * processes, group[-1].errors
+            assert all(process.out.read_text() == "" for process in group[1:])
+            scores.setdefault(name, group[0].out.read_text())
+        scores[name] = json.loads(scores[name])
+    launcher.close()
+    whole, expected = scores["whole"], load_dataset(tmp_path / "whole.h5")
+    assert len(whole["metrics"]) == 9
+    for name in ("cut", "shared and cut"):
+        for key, value in whole["metrics"].items():
+            bar = None if value is None else pytest.approx(value, rel=1e-4, abs=1e-6)
+            assert scores[name]["metrics"][key] == bar, key
+        found = load_dataset(tmp_path / f"{name}.h5")
+        assert found.values.shape == expected.values.shape == (20, 1 if steady else 4, 17, 8, 1)
+        np.testing.assert_allclose(found.values[:], expected.values[:], rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(found.times, expected.times)
+
+
+def test_cut_fields_answer_no_further_questions(tmp_path):
+    with pytest.raises(ConfigError, match="space-parallel scores fields on their own cells"):
+        answer(tmp_path, None, None, Asked(resolutions=(8,), space_parallel=2), device="cpu", as_json=True)
 
 
 def worker(parent: int, rank: int) -> int:

@@ -26,6 +26,7 @@ def evaluate(
     force: Annotated[
         bool, typer.Option("--force", help="Run a model also on grids where its weights are another operator.")
     ] = False,
+    space_parallel: Annotated[int, typer.Option(min=1, help="Processes among which each field is cut.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
@@ -40,11 +41,11 @@ def evaluate(
     spectrakan evaluate RUN --data new.h5 --horizon 50
     spectrakan evaluate RUN --stability --bands                   all questions
     torchrun --nproc-per-node 8 -m spectrakan evaluate RUN        the samples shared out among processes
+    torchrun --nproc-per-node 8 -m spectrakan evaluate RUN --space-parallel 4    each field cut into four
     """
     from spectrakan.cli.questions import Asked, answer
 
     questions = {"stability": stability, "bands": bands}
-    asked = Asked(
-        tuple(name for name, wanted in questions.items() if wanted), tuple(resolution or ()), horizon, force
-    )
+    names = tuple(name for name, wanted in questions.items() if wanted)
+    asked = Asked(names, tuple(resolution or ()), horizon, force, space_parallel)
     answer(run, data, mapping, asked, device=device, as_json=as_json)

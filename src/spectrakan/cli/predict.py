@@ -30,6 +30,7 @@ def predict(
         typer.Option(help="YAML file that says what the arrays of a foreign file mean.", show_default="the run's"),
     ] = None,
     horizon: Annotated[int | None, typer.Option(help="Frames to predict.", show_default="the run's")] = None,
+    space_parallel: Annotated[int, typer.Option(min=1, help="Processes among which each field is cut.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
@@ -39,22 +40,22 @@ def predict(
     spectrakan predict runs/darcy2d-spectrakan-0 coefficients.h5 -o pressure.nc
     spectrakan predict runs/droplet2d-fno-0 start.npz -o later.h5 --horizon 50
     torchrun --nproc-per-node 8 -m spectrakan predict RUN start.npz -o later.h5
+    torchrun --nproc-per-node 8 -m spectrakan predict RUN start.npz -o later.h5 --space-parallel 4
     """
     import numpy as np
 
-    from spectrakan.cli.subject import run_data
+    from spectrakan.cli.subject import run_data, start_process
     from spectrakan.data.write import write_dataset
     from spectrakan.evaluation import check_output
     from spectrakan.models import from_pretrained
     from spectrakan.runs import RunFolder
     from spectrakan.training import resolve
-    from spectrakan.training.runtime import started_on
 
     check_output(output, force=force)
     folder = RunFolder(run)
     resolved = resolve(folder.read_config())
     ahead = horizon or resolved.config.data.horizon or resolved.problem.horizon
-    with started_on(device) as runtime:
+    with start_process(device, space_parallel) as runtime:
         model = from_pretrained(folder.best).to(runtime.device)
         made = predicted(model, run_data(resolved.config, source, mapping), ahead, runtime)
     if not runtime.writes:
@@ -84,7 +85,8 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     known = {spec.name: spec for spec in start.fields}
     fields = tuple(known.get(name, FieldSpec(name)) for name in names)
     model.eval()
-    mine = _frames(model, start, ahead, runtime.share.part(start.num_samples, BATCH))
+    part = start if runtime.space is None else start.cut(runtime.space)
+    mine = _frames(model, part, ahead, runtime.share.part(start.num_samples, BATCH))
     frames = torch.cat(runtime.exchange(mine)).numpy()
     if signature.steady:
         return replace(start, values=frames, fields=fields, origin={})
@@ -96,16 +98,22 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
 
 
 def _frames(model: Operator, start: Trajectories, ahead: int, samples: range) -> Tensor:
-    """Predictions for successive samples, `(samples, ahead, *space, out)`, batch by batch."""
+    """Predictions for successive samples, `(samples, ahead, *space, out)`, batch by batch.
+
+    Of processes that hold parts of the fields the first gives the whole ones, the others none.
+    """
     import numpy as np
     import torch
 
     from spectrakan.evaluation.batches import predict_frames
     from spectrakan.evaluation.operators import takes_time_step
+    from spectrakan.fields.grid_part import GridPart, joined, whole_of
 
     signature = model.signature
     source = start.values if start.inputs is None else start.inputs
-    pieces = [torch.empty((0, ahead, *start.grid.shape, signature.out_channels), dtype=model.residual_scale.dtype)]
+    whole, grid = whole_of(start.grid), start.grid
+    keeps = not isinstance(grid, GridPart) or grid.space.rank == 0
+    pieces = [torch.empty((0, ahead, *whole.shape, signature.out_channels), dtype=model.residual_scale.dtype)]
     for first in samples[::BATCH]:
         chosen = slice(first, min(first + BATCH, samples.stop))
         frames = torch.from_numpy(np.asarray(source[chosen, : signature.history], dtype=np.float32))
@@ -113,5 +121,6 @@ def _frames(model: Operator, start: Trajectories, ahead: int, samples: range) ->
         if takes_time_step(signature, start):
             parts.append(torch.full((len(frames), 1), float(start.times[1] - start.times[0])))
         params = torch.cat(parts, dim=1) if parts else None
-        pieces.append(predict_frames(model, frames, ahead, params, start.grid))
+        found = joined(predict_frames(model, frames, ahead, params, grid), grid, 2)
+        pieces.append(found if keeps else found[:0])
     return torch.cat(pieces)

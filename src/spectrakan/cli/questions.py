@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from spectrakan.cli.evaluation_tables import print_evaluation
-from spectrakan.cli.subject import Subject, load_subject, prepared_run
+from spectrakan.cli.subject import Subject, load_subject, prepared_run, start_process
 from spectrakan.config import as_mapping
+from spectrakan.errors import ConfigError
 from spectrakan.evaluation import (
     BandWarning,
     EvaluationSettings,
@@ -31,7 +32,7 @@ from spectrakan.runs import RunFolder, data_digest, provenance
 from spectrakan.runs import as_json as plain
 from spectrakan.storage import require_writable, write_text_atomically
 from spectrakan.training.display import progress_bar
-from spectrakan.training.runtime import Runtime, started_on
+from spectrakan.training.runtime import Runtime
 
 
 @dataclass(frozen=True)
@@ -42,21 +43,27 @@ class Asked:
     resolutions: tuple[int, ...] = ()
     horizon: int | None = None
     force: bool = False
+    space_parallel: int = 1
+    """Processes among which each field is cut."""
 
 
 def answer(run: Path, data: Path | None, mapping: Path | None, asked: Asked, *, device: str, as_json: bool) -> None:
     """Check what can be checked first, score, answer, write beside the run and print."""
-    with started_on(device) as runtime:
-        subject = load_subject(RunFolder(run), data, mapping=mapping, device=runtime.device)
+    if asked.space_parallel > 1 and (asked.questions or asked.resolutions):
+        raise ConfigError("--space-parallel scores fields on their own cells; ask for all else without it")
+    with start_process(device, asked.space_parallel) as runtime:
+        subject = load_subject(RunFolder(run), data, mapping=mapping, device=runtime.device, space=runtime.space)
         if subject.warning and runtime.writes:
             print(f"warning: {subject.warning}", file=sys.stderr)
         _check_first(subject, asked)
         found = _scores(subject, asked, runtime)
         if runtime.writes:
             found |= {name: QUESTIONS[name](subject, asked.horizon) for name in asked.questions}
+        # Processes that hold parts of the fields make the digest together.
+        digest = data_digest(subject.trajectories) if runtime.writes or runtime.space is not None else ""
     if not runtime.writes:
         return
-    path = _written(subject, found, asked, runtime)
+    path = _written(subject, found, asked, runtime, digest)
     if as_json:
         print(json.dumps(plain(found), indent=2))
         return
@@ -130,7 +137,7 @@ QUESTIONS: dict[str, Callable[[Subject, int | None], dict[str, Any]]] = {
 """What each question runs."""
 
 
-def _written(subject: Subject, found: dict[str, Any], asked: Asked, runtime: Runtime) -> Path:
+def _written(subject: Subject, found: dict[str, Any], asked: Asked, runtime: Runtime, digest: str) -> Path:
     """The record of this evaluation, beside the run, under a name made of what was asked."""
     frames = [] if asked.horizon is None else [f"{asked.horizon}frames"]
     name = "-".join([subject.name, *map(str, asked.resolutions), *frames, *asked.questions])
@@ -141,7 +148,7 @@ def _written(subject: Subject, found: dict[str, Any], asked: Asked, runtime: Run
         "parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
         "config": as_mapping(subject.config),
         "provenance": provenance(
-            data_sha256=data_digest(subject.trajectories),
+            data_sha256=digest,
             device=runtime.device.type,
             processes=runtime.world_size,
             threads=torch.get_num_threads(),

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
+from spectrakan.config import build_settings
 from spectrakan.data.load import load_dataset
 from spectrakan.data.prepare import DataSettings, Prepared, find, prepare
 from spectrakan.data.problems import find_problem
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.evaluation.batches import first_windows
-from spectrakan.fields import Trajectories, Window
+from spectrakan.fields import SpaceGroup, Trajectories, Window
+from spectrakan.fields.grid_part import whole_of
 from spectrakan.models import Operator, from_pretrained
 from spectrakan.runs import RunFolder, data_digest, read_record
 from spectrakan.training import RunSettings, resolve
 from spectrakan.training.display import progress_bar
 from spectrakan.training.resolve import Resolved
+from spectrakan.training.runtime import Runtime, started
+from spectrakan.training.settings import RuntimeSettings
 
 
 @dataclass
@@ -49,7 +53,7 @@ class Subject:
         """Cells along the longest axis in training."""
         if self.folder.finished:
             return max(int(size) for size in read_record(self.folder.record)["resolution"])
-        return self.config.data.resolution or max(self.trajectories.grid.shape)
+        return self.config.data.resolution or max(whole_of(self.trajectories.grid).shape)
 
     def ahead(self, horizon: int | None) -> int | None:
         """Frames to predict: as asked, else as the run's own samples were scored."""
@@ -67,12 +71,18 @@ class Subject:
         return self._prepared
 
 
-def prepared_run(resolved: Resolved, resolution: int | None = None) -> Prepared:
-    """The samples of a run with their split, at another resolution if asked for."""
+def start_process(device: str, space_parallel: int) -> AbstractContextManager[Runtime]:
+    """Take part in scoring or predicting by several processes, each field cut among `space_parallel` of them."""
+    asked = {"device": device, "space_parallel": space_parallel}
+    return started(build_settings(RuntimeSettings, asked, where="runtime"))
+
+
+def prepared_run(resolved: Resolved, resolution: int | None = None, space: SpaceGroup | None = None) -> Prepared:
+    """The samples of a run with their split, at another resolution if asked for, or their part of this process."""
     config = resolved.config.data
     config = config if resolution is None else replace(config, resolution=resolution)
     with progress_bar(f"solving {resolved.config.task}") as progress:
-        return prepare(resolved.problem, config, progress)
+        return prepare(resolved.problem, config, progress, space=space)
 
 
 def load_subject(
@@ -82,6 +92,7 @@ def load_subject(
     mapping: Path | None = None,
     resolution: int | None = None,
     device: torch.device | str = "cpu",
+    space: SpaceGroup | None = None,
 ) -> Subject:
     """The best weights of a run, and the samples of a file or else the run's own test samples."""
     resolved = resolve(folder.read_config())
@@ -90,9 +101,10 @@ def load_subject(
         if resolution is not None:
             raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
         found = run_data(resolved.config, data, mapping)
+        found = found if space is None else found.cut(space)
         note = _training_samples(folder, found)
         return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
-    prepared = prepared_run(resolved, resolution)
+    prepared = prepared_run(resolved, resolution, space)
     part = prepared.part("test")
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")

@@ -91,8 +91,8 @@ def fitted_law(both: Float[Tensor, "batch history n field 2"], axis: Axis) -> Fl
     curvature = values * squares[:, None]
     columns = _between(torch.cat([fluxes, curvature[..., None]], dim=-1))
     change = values.diff(dim=1).flatten(1, 2)
-    gram = torch.einsum("bkfi,bkfj->bfij", columns, columns)
-    right = torch.einsum("bkfi,bkf->bfi", columns, change)
+    gram = (columns[..., :, None] * columns[..., None, :]).sum(1)
+    right = (columns * change[..., None]).sum(1)
     ridge = EPSILON**2 * torch.eye(TERMS, dtype=gram.dtype, device=gram.device)
     return solved(gram + ridge, right).flatten(1)
 

@@ -25,7 +25,6 @@ from torch.distributed.nn.functional import all_reduce
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from spectrakan.config import build_settings
 from spectrakan.errors import ConfigError, RunError
 from spectrakan.evaluation.batches import Share
 from spectrakan.fields import SpaceGroup, Window
@@ -184,11 +183,6 @@ def enough_memory(config: RunSettings) -> Iterator[None]:
             f"with {config.training.horizon} unrolled frames; lower one of them, or set "
             "training.checkpoint_activations=true"
         ) from None
-
-
-def started_on(device: str) -> AbstractContextManager[Runtime]:
-    """A process that scores or predicts: on a device of that name, as its part among several if there are."""
-    return started(build_settings(RuntimeSettings, {"device": device}, where="runtime"))
 
 
 def _join(backend: str, seconds: float) -> None:

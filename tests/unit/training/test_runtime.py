@@ -143,3 +143,32 @@ def test_a_compiled_run_gives_the_losses_of_a_plain_one(tmp_path):
         losses[compiled] = [line["loss"] for line in read_log(tmp_path / compiled / "log.jsonl")]
     assert len(losses["true"]) == 3
     assert losses["true"] == pytest.approx(losses["false"], rel=1e-4)
+
+
+WHOLE_GRAPH = """
+import torch, spectrakan as sk
+torch.manual_seed(0)
+facts = dict(space_dims=2, history=2, in_channels=1, out_channels=1, boundary=("periodic", "wall"))
+signature = sk.OperatorSignature(**facts)
+model = sk.build_model("spectrakan", signature, width=8, num_modes=4, num_layers=2)
+frames = torch.randn(3, 3, 16, 12, 1).cumsum(1)
+model.fit_statistics(frames[:, :2], frames[:, 2:])
+loss = lambda x: (model(x) - frames[:, 2]).square().mean()
+found = []
+for function in (loss, torch.compile(loss, fullgraph=True)):
+    model.zero_grad()
+    value = function(frames[:, :2])
+    value.backward()
+    found.append([value.detach(), *(each.grad.clone() for each in model.parameters())])
+assert len(found[0]) > 20
+for plain, compiled in zip(*found, strict=True):
+    torch.testing.assert_close(compiled, plain, rtol=1e-3, atol=1e-4 * max(1.0, float(plain.abs().max())))
+"""
+
+
+@pytest.mark.slow
+def test_a_step_of_the_default_compiles_without_graph_breaks_and_keeps_its_gradients():
+    if shutil.which("g++") is None and shutil.which("clang++") is None:
+        pytest.skip("torch.compile needs a C++ compiler")
+    done = subprocess.run([sys.executable, "-c", WHOLE_GRAPH], capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stderr[-3000:]
