@@ -25,7 +25,7 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "pool": (DROPS, {"viewport": WIDE}),
     "dark": (f"{DROPS}&glow=1", {"viewport": WIDE, "color_scheme": "dark"}),
     "rock": ("#rock", {"viewport": WIDE}),
-    "gas": ("#gas", {"viewport": WIDE}),
+    "gas": ("#gas?frame=12", {"viewport": WIDE}),
     "phone": (DROPS, {"viewport": PHONE, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}),
 }
 """Address and browser settings of each picture."""
@@ -57,11 +57,10 @@ def main(folder: Path) -> None:
                 page.wait_for_selector(f"body[data-ready={scene}]", timeout=120_000)
                 if name == "rock":
                     paint(page)
-                if scene == "gas":
-                    page.click("#gas-play")
                 if scene == "pool":
                     page.evaluate(SHARP)
                 page.wait_for_timeout(2500)
+                page.evaluate("scrollTo(0, 0)")
                 page.screenshot(path=folder / f"{name}.png", full_page=name != "phone")
                 page.context.close()
             browser.close()

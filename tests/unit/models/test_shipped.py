@@ -55,3 +55,12 @@ def test_pressure_is_predicted_as_well_as_the_card_says():
         given = sk.from_pretrained("darcy2d-small")(media.float()[:, None])
     error = (given - truth).flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
     assert float(error.mean()) < 3 * facts["scores"]["64"]["pressure"]
+
+
+def test_gas_is_predicted_as_well_as_the_card_says():
+    facts = json.loads((PRETRAINED / "cns1d-small.json").read_text())
+    truth = torch.as_tensor(sk.generate("cns1d", num_samples=4, resolution=128, seed=77).values).float()
+    given = sk.rollout(sk.from_pretrained("cns1d-small"), truth[:, :1], truth.shape[1] - 1)
+    error = ((given - truth[:, 1:]).norm(dim=2) / truth[:, 1:].norm(dim=2)).mean((0, 1))
+    for field, found in zip(("density", "velocity", "pressure"), error.tolist(), strict=True):
+        assert found < 3 * facts["scores"]["128"][field], field
