@@ -79,7 +79,10 @@ class SummarisedFFNO(nn.Module):
         axes = self.network.axes(x, grid)
         raw = self.read.raw_summary(x, params, axes)
         if self.training:
-            self.units.learn(raw.detach(), self.read.raw_summary(disturbed(x.detach(), axes, None), params, axes))
+            self.units.learn(
+                raw.detach(),
+                self.read.raw_summary(disturbed(x.detach(), axes, int(self.units.batches)), params, axes),
+            )
         summary = LIMIT * torch.tanh(self.units(raw) / LIMIT)
         if self.way == "channels":
             return self.network._forward(x, summary, axes)

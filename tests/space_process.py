@@ -16,11 +16,14 @@ import spectrakan as sk
 from spectrakan.fields import GridPart, SpaceGroup
 from spectrakan.training.objective import loss
 
-SMALL = {"width": 5, "num_modes": 4, "num_layers": 2}
+SIZE = {"width": 5, "num_modes": 4, "num_layers": 2}
+SMALL = {**SIZE, "pool": "center", "conditioning": "readout"}
 COARSE = {"coarse_num_layers": 1, "coarse_num_modes": 3}
 PAPER = {**SMALL, **COARSE, "variant": "paper"}
 CASES: dict[str, tuple[str, dict, tuple[int, ...], tuple[str, ...]]] = {
     "1d": ("spectrakan", SMALL, (17,), ("periodic",)),
+    "1d dynamics": ("spectrakan", SIZE, (17,), ("periodic",)),
+    "2d dynamics": ("spectrakan", SIZE, (18, 9), ("periodic", "wall")),
     "1d coarse": ("spectrakan", {**SMALL, **COARSE}, (19,), ("wall",)),
     "2d": ("spectrakan", {**SMALL, "multiplicative_readout": True}, (18, 9), ("outflow", "periodic")),
     "2d joint": ("spectrakan", {**SMALL, **COARSE, "block": "skip"}, (20, 7), ("periodic", "wall")),
@@ -36,11 +39,11 @@ CASES: dict[str, tuple[str, dict, tuple[int, ...], tuple[str, ...]]] = {
     ),
     "3d": ("spectrakan", {**SMALL, **COARSE}, (17, 6, 5), ("periodic", "wall", "outflow")),
     "no attention": ("spectrakan", {**SMALL, "use_gml": False, "history_decay": "auto"}, (17, 6), ("wall",) * 2),
-    "fno 1d": ("fno", SMALL, (17,), ("wall",)),
-    "fno 2d": ("fno", SMALL, (18, 9), ("periodic", "wall")),
-    "fno 3d": ("fno", SMALL, (17, 6, 5), ("periodic",) * 3),
-    "ffno 2d": ("ffno", {**SMALL, "share_weights": False}, (19, 8), ("periodic",) * 2),
-    "ffno 3d": ("ffno", SMALL, (16, 5, 6), ("wall",) * 3),
+    "fno 1d": ("fno", SIZE, (17,), ("wall",)),
+    "fno 2d": ("fno", SIZE, (18, 9), ("periodic", "wall")),
+    "fno 3d": ("fno", SIZE, (17, 6, 5), ("periodic",) * 3),
+    "ffno 2d": ("ffno", {**SIZE, "share_weights": False}, (19, 8), ("periodic",) * 2),
+    "ffno 3d": ("ffno", SIZE, (16, 5, 6), ("wall",) * 3),
 }
 
 

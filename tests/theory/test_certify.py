@@ -27,6 +27,8 @@ from spectrakan.theory.sample_bounds import QUANTITIES, bound_sample
 from spectrakan.training import train
 
 SMALL = {
+    "pool": "center",
+    "conditioning": "readout",
     "width": 4,
     "num_modes": 3,
     "num_layers": 2,

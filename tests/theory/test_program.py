@@ -22,7 +22,10 @@ from spectrakan.theory.rules import Curve, Motion, Product
 from spectrakan.theory.sample_bounds import bound_sample, model_program
 from spectrakan.theory.slopes import FUNCTIONS
 
-SMALL = {"width": 4, "num_modes": 3, "num_layers": 2, "token_width": 4, "attention_width": 4, "readout_width": 8}
+SMALL = {
+    "width": 4, "num_modes": 3, "num_layers": 2, "token_width": 4, "attention_width": 4, "readout_width": 8,
+    "pool": "center", "conditioning": "readout",
+}  # fmt: skip
 
 
 def small_model(seed: int = 0, **config) -> SpectraKAN:

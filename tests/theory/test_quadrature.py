@@ -77,6 +77,8 @@ def random_model(boundary: tuple[str, ...], **config):
         "num_layers": 2,
         "coarse_num_layers": 1,
         "attention_width": 4,
+        "pool": "center",
+        "conditioning": "readout",
     }
     torch.manual_seed(1)
     model = build_model("spectrakan", signature, **small, **config)

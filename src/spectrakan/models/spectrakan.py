@@ -33,7 +33,7 @@ from spectrakan.nn.feed_forward import Readout
 from spectrakan.nn.kan import Extension
 from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
-from spectrakan.nn.token import GlobalToken, Pool, TokenKind, disturbed
+from spectrakan.nn.token import NUM_ERRORS, GlobalToken, Pool, TokenKind, disturbed
 from spectrakan.numerics.fourier import Basis
 
 BASIS_OF_BOUNDARY: dict[str, Basis] = {
@@ -179,14 +179,15 @@ class SpectraKAN(Operator):
         """The token's units and grids, fitted to summaries of the data, and of data whose frames err a little."""
         if self.global_token is None:
             return
-        generator, summaries = torch.Generator().manual_seed(0), []
+        summaries = []
         for window in windows:
             history, params = self.network_inputs(window.inputs, window.params)
             axes = self.axes(history, window.grid)
-            both = [history, disturbed(history, axes, generator)]
-            summaries.append([self.global_token.raw_summary(each, params, axes) for each in both])
-        true, changed = zip(*summaries, strict=True)
-        self.global_token.fit(torch.cat(true), torch.cat(changed))
+            all_of_them = [history, *(disturbed(history, axes, seed) for seed in range(NUM_ERRORS))]
+            found = [self.global_token.raw_summary(each, params, axes) for each in all_of_them]
+            summaries.append(torch.stack(found))
+        true, *changed = torch.cat(summaries, dim=1)
+        self.global_token.fit(true, torch.stack(changed))
 
     def token_and_features(
         self, x: Tensor, params: Tensor | None, grid: Grid | None

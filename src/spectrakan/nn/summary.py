@@ -105,11 +105,10 @@ def _between(values: Tensor) -> Tensor:
 def solved(matrix: Float[Tensor, "*batch n n"], right: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
     """The solution of small positive definite systems, by elimination in plain operations that every backend has."""
     rows = torch.cat([matrix, right[..., None]], dim=-1)
+    others = 1 - torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
     for number in range(matrix.shape[-1]):
         pivot = rows[..., number : number + 1, :] / rows[..., number : number + 1, number : number + 1]
-        factor = rows[..., :, number : number + 1].clone()
-        factor[..., number, :] = 0
-        rows = rows - factor * pivot
+        rows = rows - rows[..., :, number : number + 1] * others[:, number : number + 1] * pivot
     diagonal = rows[..., :-1].diagonal(dim1=-2, dim2=-1)
     return rows[..., -1] / diagonal
 

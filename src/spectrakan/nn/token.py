@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from spectrakan.fields import OperatorSignature
 from spectrakan.nn.axis import Axis, kept, mean_over, over_parts
+from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.kan import KAN, SplineOptions
 from spectrakan.nn.summary import dynamics, num_coefficients
 
@@ -37,6 +38,8 @@ FRAME_ERROR = 0.01
 """Size of the smooth errors of frames, for fields at unit scale, that a summary is fitted to endure."""
 NOISE_SHARE = 0.1
 """What such errors may change of a summary at most, in units of its scale."""
+NUM_ERRORS = 8
+"""Errors of the frames that are tried."""
 
 
 class GlobalToken(nn.Module):
@@ -91,6 +94,7 @@ class GlobalToken(nn.Module):
         limited: Tensor = LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
         return limited
 
+    @force_fp32
     def raw_summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The summary before it is brought to unit scale."""
         if self.pool == "dynamics":
@@ -104,32 +108,36 @@ class GlobalToken(nn.Module):
 
     @torch.no_grad()
     def fit(self, raw: Tensor, disturbed: Tensor) -> None:
-        """Fit units, or the splines' grids, to `raw_summary` of training data and of `disturbed` ones, `(n, d_0)`."""
+        """Fit units, or the splines' grids, to `raw_summary` of training data `(n, d_0)`.
+
+        `disturbed` `(errors, n, d_0)` has the summaries of the same data for some errors of the frames.
+        """
         if self.pool == "dynamics":
-            error = (disturbed - raw).square().mean(0).sqrt()
+            error = (disturbed - raw).square().mean((0, 1)).sqrt()
             self.center.copy_(raw.mean(0))
             self.scale.copy_(torch.hypot(raw.std(0), error / NOISE_SHARE).clamp_min(1e-6))
         elif isinstance(self.network, KAN):
             self.network.fit_grid(raw)
 
 
-def disturbed(history: Tensor, axes: Sequence[Axis], generator: torch.Generator | None) -> Tensor:
+def disturbed(history: Tensor, axes: Sequence[Axis], seed: int) -> Tensor:
     """The history with random long waves of size FRAME_ERROR on each frame and field, the same at every resolution.
 
-    Each error is a constant and the first 4 cosines and sines along each axis, all of equal expected size.
+    Each error is a constant and the first 4 cosines and sines along each axis, all of equal expected size. It is the
+    same for all samples, so that it does not depend on how they are batched.
     """
-    ends = history.shape[0], history.shape[1], history.shape[-1]
+    generator, frames, fields = torch.Generator().manual_seed(seed), history.shape[1], history.shape[-1]
     waves = [_long_waves(axis, history) for axis in axes]
     size = FRAME_ERROR / math.sqrt(1 + sum(len(each) for each in waves))
-    draws = [torch.randn(*ends, count, generator=generator) for count in (1, *(len(each) for each in waves))]
-    constant, *along = (size * draw.to(history) for draw in draws)
+    counts = (1, *(len(each) for each in waves))
+    draws = [torch.randn(frames, fields, count, generator=generator).to(history) for count in counts]
     ones = [1] * len(axes)
-    error: Tensor = constant.reshape(*ends[:2], *ones, ends[2])
-    for dim, (draw, wave) in enumerate(zip(along, waves, strict=True)):
-        shape = [*ends[:2], *ones, ends[2]]
-        shape[2 + dim] = wave.shape[1]
-        error = error + torch.einsum("bhfk,kn->bhnf", draw, wave).reshape(shape)
-    return history + error
+    error: Tensor = draws[0].reshape(frames, *ones, fields)
+    for dim, (draw, wave) in enumerate(zip(draws[1:], waves, strict=True)):
+        shape = [frames, *ones, fields]
+        shape[1 + dim] = wave.shape[1]
+        error = error + torch.einsum("hfk,kn->hnf", draw, wave).reshape(shape)
+    return history + size * error
 
 
 def _long_waves(axis: Axis, like: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ SMALL = {
     "num_layers": 2,
     "coarse_num_modes": 2,
     "coarse_num_layers": 1,
+    "conditioning": "readout",
 }
 AXIAL = {"coarse_mixing": "axial", "basis": "fourier"}
 
