@@ -121,8 +121,7 @@ class CViT(Operator):
         for block in self.decoder:
             x = block(x, tokens)
         x = self.norm(x)
-        output: Tensor = self.head(self.feed_norm(x + F.gelu(self.feed(x)))).unflatten(1, history.shape[2:-1])
-        return output
+        return self.head(self.feed_norm(x + F.gelu(self.feed(x)))).unflatten(1, history.shape[2:-1])
 
     def encode(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The encoder's tokens, `(batch, patches, width)`."""
@@ -130,8 +129,7 @@ class CViT(Operator):
         tokens = tokens[:, 0] if self.frames is None else self.frames(tokens)
         for block in self.encoder:
             tokens = block(tokens)
-        encoded: Tensor = self.encoder_norm(tokens)
-        return encoded
+        return self.encoder_norm(tokens)
 
 
 class _Frames(nn.Module):
@@ -153,8 +151,7 @@ class _Frames(nn.Module):
         x = self.latents.expand(batch, -1, -1).flatten(0, 1)[:, None]
         for block in self.blocks:
             x = block(x, context)
-        aggregated: Tensor = self.norm(x.view(batch, patches, -1))
-        return aggregated
+        return self.norm(x.view(batch, patches, -1))
 
 
 def lattice_of(signature: OperatorSignature, config: CViTConfig) -> tuple[int, int]:
@@ -196,12 +193,10 @@ class AttentionBlock(nn.Module):
         key, value = (self._heads(part) for part in self.key_value(context).chunk(2, dim=-1))
         attended = F.scaled_dot_product_attention(query, key, value)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
-        changed: Tensor = x + self.feed(self.feed_norm(x))
-        return changed
+        return x + self.feed(self.feed_norm(x))
 
     def _heads(self, rows: Tensor) -> Tensor:
-        heads: Tensor = rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-        return heads
+        return rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
 
 def _blocks(count: int, width: int, num_heads: int, mlp_ratio: int, *, cross: bool = False) -> nn.ModuleList:
@@ -223,8 +218,7 @@ class Patches(nn.Module):
         self, frames: Float[Tensor, "batch frames *space field"]
     ) -> Float[Tensor, "batch frames patches width"]:
         """Tokens of each frame."""
-        tokens: Tensor = self.embed(cut(frames, self.patch)) + self.positions
-        return tokens
+        return self.embed(cut(frames, self.patch)) + self.positions
 
 
 def cut(frames: Tensor, patch: int) -> Tensor:
@@ -257,8 +251,7 @@ class LatentGrid(nn.Module):
 
     def forward(self, axes: Sequence[Axis]) -> Tensor:
         """One vector for each cell of the grid with these axes, `(cells, width)`."""
-        embedded: Tensor = self.norm(self.embed(self.interpolate(axes).flatten(0, -2)))
-        return embedded
+        return self.norm(self.embed(self.interpolate(axes).flatten(0, -2)))
 
     def interpolate(self, axes: Sequence[Axis]) -> Tensor:
         """The latents at the cell centres, `(*space, latent_width)`."""

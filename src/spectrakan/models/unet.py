@@ -74,8 +74,7 @@ class UNet(Operator):
             across.append(field)
         for level in reversed(range(len(self.decoder))):
             field = self.decoder[level](torch.cat([self.rise[level](field), across[level]], dim=1))
-        output: Tensor = self.out(field)
-        return output
+        return self.out(field)
 
     def _fitting(self, cells: int) -> int:
         """The next multiple of the coarsest cell, at least two of them, because batch norm needs a variance."""

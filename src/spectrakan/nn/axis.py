@@ -53,8 +53,7 @@ def kept(function: Callable[P, T]) -> Callable[P, T]:
         with _cache_lock:
             if key in _cache:
                 _cache.move_to_end(key)
-                found: T = _cache[key][0]
-                return found
+                return _cache[key][0]
         with torch.inference_mode(False):
             made = function(*args, **named)
         if transformed():  # tensors made under a function transform end with it

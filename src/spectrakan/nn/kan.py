@@ -87,8 +87,7 @@ class KANLayer(nn.Module):
         given = x.contiguous(), self.knots(), *weights, self.spline_order
         if not torch.is_grad_enabled():
             return SplineLayer.forward(None, *given)
-        out: Tensor = SplineLayer.apply(*given)  # type: ignore[no-untyped-call]
-        return out
+        return SplineLayer.apply(*given)  # type: ignore[no-untyped-call]
 
     def basis(self, x: Tensor) -> Tensor:
         """All B-splines at x `(in, batch)`, with the chosen extension: `(in, G + k, batch)`."""
@@ -119,8 +118,7 @@ class KANLayer(nn.Module):
 
     def _spline_values(self, x: Tensor) -> Tensor:
         basis = to_float64(self.basis(x.to(self.coefficients)))
-        values: Tensor = torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
-        return values
+        return torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
 
 
 SILU_LIPSCHITZ = 1.0998393202

@@ -82,8 +82,7 @@ class DifferentialKernel(nn.Module):
 def convolve(field: Tensor, kernel: Tensor) -> Tensor:
     """Sum over offsets and channels of `(batch, channel, *space)`, without padding."""
     product = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[field.ndim - 2]
-    result: Tensor = product(field, kernel)
-    return result
+    return product(field, kernel)
 
 
 def _with_neighbours(field: Tensor, dim: int, periodic: bool) -> Tensor:
@@ -162,15 +161,13 @@ class LocalIntegral(nn.Module):
         # Wrapping around the larger box affects only cells past the ends.
         for dim, (count, reach) in enumerate(zip(cells, reaches, strict=True), start=2):
             result = result.narrow(dim, reach, count)
-        cropped: Tensor = result.contiguous()
-        return cropped
+        return result.contiguous()
 
     def _matrices(self, spectra: Complex[Tensor, "functions modes"]) -> Complex[Tensor, "modes channel out"]:
         """Spectrum of the kernel k, one matrix a mode."""
         flat = self.weight.flatten(1)
         product = torch.complex(spectra.real.T @ flat, spectra.imag.T @ flat)
-        matrices: Tensor = product.unflatten(1, self.weight.shape[1:])
-        return matrices
+        return product.unflatten(1, self.weight.shape[1:])
 
 
 def _continued(field: Tensor, dim: int, reach: int, periodic: bool) -> Tensor:

@@ -80,16 +80,14 @@ class GlobalToken(nn.Module):
         axes: Sequence[Axis],
     ) -> Float[Tensor, "batch token"]:
         """The token, `(batch, width)`."""
-        token: Tensor = self.network(self.summary(history, params, axes))
-        return token
+        return self.network(self.summary(history, params, axes))
 
     def summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The summary z = P(u) with the parameters behind it, `(batch, d_0)`."""
         raw = self.raw_summary(history, params, axes)
         if self.pool != "dynamics":
             return raw
-        limited: Tensor = LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
-        return limited
+        return LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
 
     def raw_summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The summary before it is brought to unit scale."""
