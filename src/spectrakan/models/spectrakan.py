@@ -123,11 +123,13 @@ class SpectraKAN(Operator):
         fine = fine_blocks(signature, config)
         self.trunk = build_trunk(signature, config, fine)
         self.global_token = None
+        pool: Pool = "dynamics" if signature.evolves else "center"
+        pool = pool if config.pool == "auto" else config.pool
         if config.token != "none":
             self.global_token = GlobalToken(
                 signature,
                 kind=config.token,
-                pool=pool_of(signature, config),
+                pool=pool,
                 width=config.token_width,
                 spline_order=config.spline_order,
                 num_intervals=config.num_intervals,
@@ -140,7 +142,8 @@ class SpectraKAN(Operator):
         self.broadcast = None if attends or not self.global_token else nn.Linear(token_width, value_width)
         self.readout = Readout(config.width, value_width, config.readout_width, self.network_out_channels)
         self.conditioning = None
-        conditioning = conditioning_of(signature, config)
+        conditioning: ConditioningKind = "both" if signature.evolves and config.token != "none" else "readout"
+        conditioning = conditioning if config.conditioning == "auto" else config.conditioning
         if conditioning != "readout":
             axial = config.coarse_mixing == "axial"
             coarse = [config.coarse_num_modes if axial else 0] * config.coarse_num_layers
@@ -231,32 +234,14 @@ class AMFNO(SpectraKAN):
 def build_trunk(signature: OperatorSignature, config: SpectraKANConfig, fine: BlockSettings) -> MultiscaleTrunk:
     """The trunk of a config for a signature."""
     channels = signature.history * signature.in_channels + signature.num_params
-    coarse, located = None, located_axes(signature, config)
+    coarse, everywhere = None, config.coordinates == "all"
+    # An axis of unknown boundary counts as bounded.
+    boundary = signature.boundary or ("wall",) * signature.space_dims
+    located = tuple(dim for dim, kind in enumerate(boundary) if everywhere or kind in BOUNDED)
     if config.coarse_num_layers:
         blocks = dataclasses.replace(fine, num_modes=config.coarse_num_modes, mixing=config.coarse_mixing)
         coarse = Branch(channels, config.coarse_num_layers, blocks, located)
     return MultiscaleTrunk(Branch(channels, config.num_layers, fine, located), coarse, config.stride)
-
-
-def located_axes(signature: OperatorSignature, config: SpectraKANConfig) -> tuple[int, ...]:
-    """Axes whose coordinates the lift receives; an axis of unknown boundary counts as bounded."""
-    boundary = signature.boundary or ("wall",) * signature.space_dims
-    everywhere = config.coordinates == "all"
-    return tuple(dim for dim, kind in enumerate(boundary) if everywhere or kind in BOUNDED)
-
-
-def pool_of(signature: OperatorSignature, config: SpectraKANConfig) -> Pool:
-    """What the token is computed from, with "auto" resolved."""
-    if config.pool != "auto":
-        return config.pool
-    return "dynamics" if signature.evolves else "center"
-
-
-def conditioning_of(signature: OperatorSignature, config: SpectraKANConfig) -> ConditioningKind:
-    """Where the token acts, with "auto" resolved."""
-    if config.conditioning != "auto":
-        return config.conditioning
-    return "both" if signature.evolves and config.token != "none" else "readout"
 
 
 def fine_blocks(signature: OperatorSignature, config: SpectraKANConfig) -> BlockSettings:

@@ -235,6 +235,11 @@ def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> Ax
     return AxisTransform(parts[0], parts[1], parts[2], parts[3], count, one_mean)
 
 
+def axis_transforms(axes: Sequence[Axis], bases: Sequence[Basis], modes: int, like: Tensor) -> list[AxisTransform]:
+    """The transforms of all axes."""
+    return [axis_transform(axis, basis, modes, like) for axis, basis in zip(axes, bases, strict=True)]
+
+
 @kept
 def signed_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """`signed_matrices` of the modes 0 .. m - 1 and -m .. -1, as many of each as the cells resolve."""

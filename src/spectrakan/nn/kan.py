@@ -111,14 +111,11 @@ class KANLayer(nn.Module):
         refitted by least squares at the samples.
         """
         x = to_float64(samples.T)
-        before = self._spline_values(x)
+        basis = to_float64(self.basis(x.to(self.coefficients)))
+        before = torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
         self.knots.reset(fit_knots(x, self.num_intervals, self.spline_order, uniform_share))
         basis = to_float64(self.basis(x.to(self.coefficients)))
         self.coefficients.copy_(_least_squares(basis, before))
-
-    def _spline_values(self, x: Tensor) -> Tensor:
-        basis = to_float64(self.basis(x.to(self.coefficients)))
-        return torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
 
 
 SILU_LIPSCHITZ = 1.0998393202

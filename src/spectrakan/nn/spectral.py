@@ -18,8 +18,8 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
-from spectrakan.nn.execution import differentiable, observed, transformed
+from spectrakan.nn.axis import Axis, axis_transforms
+from spectrakan.nn.execution import Field, differentiable, observed, transformed
 from spectrakan.nn.products import analyse, products, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
 
@@ -114,17 +114,9 @@ class AxialSpectral(nn.Module):
         gain = gain * len(self.bases) ** -0.5
         self.mixing = nn.ModuleList(ModeMixing(width, num_modes, basis, gates=gates, gain=gain) for basis in bases)
 
-    def transforms(self, axes: Sequence[Axis], like: Tensor) -> list[AxisTransform]:
-        """The transforms along all axes of a grid."""
-        return [
-            axis_transform(axis, basis, self.num_modes, like) for axis, basis in zip(axes, self.bases, strict=True)
-        ]
-
-    def forward(
-        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis], factors: Factors = ()
-    ) -> Float[Tensor, "channel batch *space"]:
+    def forward(self, field: Field, axes: Sequence[Axis], factors: Factors = ()) -> Field:
         """`(channel, batch, *space)` to the same shape; `factors[a]` `(modes, 2, channel, batch)` multiply modes."""
-        transforms = self.transforms(axes, field)
+        transforms = axis_transforms(axes, self.bases, self.num_modes, field)
         rows = analyse(field, None, None, *[transform.analysis for transform in transforms])
         rows = tuple(axis.summed(row) for axis, row in zip(axes, rows, strict=True))
         return synthesise(None, self.mix(rows, factors), [transform.synthesis for transform in transforms])

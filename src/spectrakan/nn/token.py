@@ -117,7 +117,10 @@ def disturbed(history: Tensor, axes: Sequence[Axis], generator: torch.Generator 
     Each error is a constant and the first 4 cosines and sines along each axis, all of equal expected size.
     """
     ends = history.shape[0], history.shape[1], history.shape[-1]
-    waves = [_long_waves(axis, history) for axis in axes]
+    order = 2 * math.pi * torch.arange(1, 5, dtype=torch.float64)[:, None]
+    angles = [order * axis.centres for axis in axes]
+    # Of unit mean square at the cell centres, `(8, n)` along each axis.
+    waves = [(math.sqrt(2) * torch.cat([angle.cos(), angle.sin()])).to(history) for angle in angles]
     size = FRAME_ERROR / math.sqrt(1 + sum(len(each) for each in waves))
     draws = [torch.randn(*ends, count, generator=generator) for count in (1, *(len(each) for each in waves))]
     constant, *along = (size * draw.to(history) for draw in draws)
@@ -128,13 +131,6 @@ def disturbed(history: Tensor, axes: Sequence[Axis], generator: torch.Generator 
         shape[2 + dim] = wave.shape[1]
         error = error + torch.einsum("bhfk,kn->bhnf", draw, wave).reshape(shape)
     return history + error
-
-
-def _long_waves(axis: Axis, like: Tensor) -> Tensor:
-    """Cosines and sines of unit mean square at the cell centres, `(8, n)`."""
-    angle = 2 * math.pi * torch.arange(1, 5, dtype=torch.float64)[:, None] * axis.centres
-    waves = math.sqrt(2) * torch.cat([angle.cos(), angle.sin()])
-    return waves.to(like.dtype).to(like.device)
 
 
 def summary_size(pool: Pool, signature: OperatorSignature) -> int:
