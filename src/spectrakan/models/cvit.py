@@ -245,7 +245,10 @@ class LatentGrid(nn.Module):
     def __init__(self, counts: Sequence[int], latent_width: int, width: int, sharpness: float) -> None:
         super().__init__()
         self.sharpness = sharpness
-        self.latents = nn.Parameter(smooth_latents(counts, latent_width))
+        # sqrt(2) cos(2 pi (f . c + phase)) at the lattice points c, f and phase drawn for each latent channel.
+        lattice = cell_coordinates([uniform_axis(count, False) for count in counts], torch.zeros(()))
+        angle = lattice @ (START_CYCLES * torch.randn(len(counts), latent_width)) + torch.rand(latent_width)
+        self.latents = nn.Parameter((2**0.5 * torch.cos(2 * math.pi * angle)).view(*counts, latent_width))
         self.embed = nn.Linear(latent_width, width)
         self.norm = nn.LayerNorm(width)
 
@@ -261,14 +264,6 @@ class LatentGrid(nn.Module):
             weights = gaussian_weights(axis.centres, lattice.centres, self.sharpness)
             values = along_axis(weights.to(values), values, dim)
         return values
-
-
-def smooth_latents(counts: Sequence[int], latent_width: int) -> Tensor:
-    """sqrt(2) cos(2 pi (f . c + phase)) at the lattice points c, f and phase drawn for each latent channel."""
-    like = torch.zeros(())
-    lattice = cell_coordinates([uniform_axis(count, False) for count in counts], like)
-    angle = lattice @ (START_CYCLES * torch.randn(len(counts), latent_width)) + torch.rand(latent_width)
-    return (2**0.5 * torch.cos(2 * math.pi * angle)).view(*counts, latent_width)
 
 
 def gaussian_weights(

@@ -203,7 +203,8 @@ def difference_stencils(
     rest = weights
     for axis in reversed(range(weights.ndim - 2)):
         # The sum along one axis, placed at its middle.
-        middle = F.one_hot(torch.tensor(rest.shape[axis + 2] // 2), rest.shape[axis + 2]).to(rest)
+        size = rest.shape[axis + 2]
+        middle = (torch.arange(size, device=rest.device) == size // 2).to(rest.dtype)
         collapsed = rest.sum(axis + 2, keepdim=True) * middle.view(-1, *[1] * (rest.ndim - axis - 3))
         stencils.append(rest - collapsed)
         rest = collapsed
