@@ -33,7 +33,6 @@ from spectrakan.fields import Grid
 from spectrakan.models.operator import MIN_CELLS, Operator
 from spectrakan.storage import require_writable
 
-ENDINGS: dict[str, str] = {"torch-export": ".pt2", "onnx": ".onnx", "aotinductor": ".pt2"}
 AXES = ("x", "y", "z")
 TRACED = (24, 32, 20)
 """Cells along each axis while the program is traced."""
@@ -73,10 +72,7 @@ def export_model(
         with _quiet(), _reasons(model, kind):
             program = _traced(still)
             facts = {"model": model.name, "signature": json.dumps(as_mapping(model.signature))}
-            {"torch-export": _write_torch, "onnx": _write_onnx, "aotinductor": _write_aot}[kind](
-                program, draft, facts
-            )
-            loaded = {"torch-export": _load_torch, "onnx": _load_onnx, "aotinductor": _load_aot}[kind](draft)
+            loaded = WRITERS[kind](program, draft, facts)
             errors = {str(shape): error for shape, error in _differences(still, loaded)}
         if not max(errors.values()) <= TOLERANCE:
             raise RunError(f"the exported program differs from the operator: {errors} relative; it was not kept")
@@ -145,17 +141,14 @@ def _traced(still: _Physical) -> torch.export.ExportedProgram:
     )
 
 
-def _write_torch(program: torch.export.ExportedProgram, path: Path, facts: dict[str, str]) -> None:
+def _torch(program: torch.export.ExportedProgram, path: Path, facts: dict[str, str]) -> Program:
     torch.export.save(program, path, extra_files=facts)
+    return torch.export.load(path).module()
 
 
-def _load_torch(path: Path) -> Program:
-    program: Program = torch.export.load(path).module()
-    return program
-
-
-def _write_onnx(program: torch.export.ExportedProgram, path: Path, facts: dict[str, str]) -> None:
+def _onnx(program: torch.export.ExportedProgram, path: Path, facts: dict[str, str]) -> Program:
     import onnx
+    import onnxruntime
 
     made = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
     if made is None:
@@ -176,6 +169,10 @@ def _write_onnx(program: torch.export.ExportedProgram, path: Path, facts: dict[s
     onnx.helper.set_model_props(proto, facts)
     onnx.checker.check_model(proto)
     onnx.save(proto, path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return lambda **given: torch.from_numpy(
+        session.run(None, {name: value.numpy() for name, value in given.items()})[0]
+    )
 
 
 def _keep_transposes(proto: Any) -> None:
@@ -203,28 +200,18 @@ def _keep_transposes(proto: Any) -> None:
     graph.node.extend(copies)
 
 
-def _load_onnx(path: Path) -> Program:
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return lambda **given: torch.from_numpy(
-        session.run(None, {name: value.numpy() for name, value in given.items()})[0]
-    )
-
-
-def _write_aot(program: torch.export.ExportedProgram, path: Path, facts: dict[str, str]) -> None:
-    from torch._inductor import aoti_compile_and_package
+def _aot(program: torch.export.ExportedProgram, path: Path, facts: dict[str, str]) -> Program:
+    from torch._inductor import aoti_compile_and_package, aoti_load_package
 
     # The matcher mistakes attention over cells with a free batch for a scaled dot product of other shapes.
     settings = {"aot_inductor.metadata": facts, "pattern_matcher": False}
     aoti_compile_and_package(program, package_path=str(path), inductor_configs=settings)
+    return aoti_load_package(str(path))
 
 
-def _load_aot(path: Path) -> Program:
-    from torch._inductor import aoti_load_package
-
-    program: Program = aoti_load_package(str(path))
-    return program
+WRITERS = {"torch-export": _torch, "onnx": _onnx, "aotinductor": _aot}
+"""How each format is written, and read again for the comparison."""
+ENDINGS: dict[str, str] = {"torch-export": ".pt2", "onnx": ".onnx", "aotinductor": ".pt2"}
 
 
 def _differences(still: _Physical, program: Program) -> Iterator[tuple[tuple[int, ...], float]]:

@@ -74,7 +74,14 @@ def check(
         print(json.dumps(health.to_json(), indent=2))
     else:
         print(path or problem)
-        _print(health)
+        for name, text in (*health.facts.items(), *_contents(health)):
+            print(f"  {name:12} {text}")
+        for fault in health.problems:
+            print(f"PROBLEM  {fault}")
+        for warning in health.warnings:
+            print(f"warning  {warning}")
+        if not health.problems:
+            print("fit to learn from" if not health.warnings else "usable; see the warnings")
     if health.problems:
         raise typer.Exit(1)
 
@@ -112,17 +119,6 @@ def _read_split(path: Path) -> Split:
     if not isinstance(inner, dict):
         raise DataFormatError(f"'{path}' must hold lists of indices by part, got {type(inner).__name__}")
     return Split.from_json(inner)
-
-
-def _print(health: Health) -> None:
-    for title, text in (*health.facts.items(), *_contents(health)):
-        print(f"  {title:12} {text}")
-    for problem in health.problems:
-        print(f"PROBLEM  {problem}")
-    for warning in health.warnings:
-        print(f"warning  {warning}")
-    if not health.problems:
-        print("fit to learn from" if not health.warnings else "usable; see the warnings")
 
 
 def _contents(health: Health) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,6 @@ import typer
 
 if TYPE_CHECKING:
     from spectrakan.fields import OperatorSignature
-    from spectrakan.models import Operator
 
 
 def models(
@@ -28,7 +27,7 @@ def models(
     sizes = reference_signatures()
     rows = []
     for name, known in MODELS.items():
-        counts = [f"{count_parameters(_built(name, signature)):,}" for signature in sizes.values()]
+        counts = [f"{_parameters(name, signature):,}" for signature in sizes.values()]
         rows.append([name, *counts, known.refinement, known.reads])
     print("Parameters at each task's size:")
     print_table(["model", *sizes, "on other grids", "reads"], rows)
@@ -69,12 +68,8 @@ def reference_signatures() -> dict[str, OperatorSignature]:
     }
 
 
-def count_parameters(model: Operator) -> int:
+def _parameters(name: str, signature: OperatorSignature) -> int:
     """Real numbers that training changes."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-
-
-def _built(name: str, signature: OperatorSignature) -> Operator:
     import torch
 
     from spectrakan.models import build_model
@@ -82,4 +77,5 @@ def _built(name: str, signature: OperatorSignature) -> Operator:
 
     # Starting weights are drawn from a generator of their own: listing models changes no one's random numbers.
     with torch.random.fork_rng(devices=[]):
-        return build_model(name, signature, **size_of(name, signature.space_dims))
+        model = build_model(name, signature, **size_of(name, signature.space_dims))
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

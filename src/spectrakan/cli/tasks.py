@@ -25,16 +25,12 @@ def tasks(
 
     if name:
         _print_one(problem_named(name))
-    else:
-        _print_table(list(all_problems().values()))
-
-
-def _print_table(chosen: list[Problem]) -> None:
+        return
     from spectrakan.cli.terminal import print_table
 
     rows = [
         [entry.name, entry.mapping, _cells(entry), *map(str, (entry.frames, entry.history, entry.horizon))]
-        for entry in chosen
+        for entry in all_problems().values()
     ]
     print_table(["problem", "fields", "grid", "frames", "history", "horizon"], rows)
     print("\n`spectrakan tasks NAME` shows the parameters of one, `spectrakan generate NAME` makes samples.")

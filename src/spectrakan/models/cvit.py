@@ -121,8 +121,7 @@ class CViT(Operator):
         for block in self.decoder:
             x = block(x, tokens)
         x = self.norm(x)
-        output: Tensor = self.head(self.feed_norm(x + F.gelu(self.feed(x)))).unflatten(1, history.shape[2:-1])
-        return output
+        return self.head(self.feed_norm(x + F.gelu(self.feed(x)))).unflatten(1, history.shape[2:-1])
 
     def encode(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The encoder's tokens, `(batch, patches, width)`."""
@@ -130,8 +129,7 @@ class CViT(Operator):
         tokens = tokens[:, 0] if self.frames is None else self.frames(tokens)
         for block in self.encoder:
             tokens = block(tokens)
-        encoded: Tensor = self.encoder_norm(tokens)
-        return encoded
+        return self.encoder_norm(tokens)
 
 
 class _Frames(nn.Module):
@@ -153,8 +151,7 @@ class _Frames(nn.Module):
         x = self.latents.expand(batch, -1, -1).flatten(0, 1)[:, None]
         for block in self.blocks:
             x = block(x, context)
-        aggregated: Tensor = self.norm(x.view(batch, patches, -1))
-        return aggregated
+        return self.norm(x.view(batch, patches, -1))
 
 
 def lattice_of(signature: OperatorSignature, config: CViTConfig) -> tuple[int, int]:
@@ -196,12 +193,10 @@ class AttentionBlock(nn.Module):
         key, value = (self._heads(part) for part in self.key_value(context).chunk(2, dim=-1))
         attended = F.scaled_dot_product_attention(query, key, value)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
-        changed: Tensor = x + self.feed(self.feed_norm(x))
-        return changed
+        return x + self.feed(self.feed_norm(x))
 
     def _heads(self, rows: Tensor) -> Tensor:
-        heads: Tensor = rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-        return heads
+        return rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
 
 def _blocks(count: int, width: int, num_heads: int, mlp_ratio: int, *, cross: bool = False) -> nn.ModuleList:
@@ -223,8 +218,7 @@ class Patches(nn.Module):
         self, frames: Float[Tensor, "batch frames *space field"]
     ) -> Float[Tensor, "batch frames patches width"]:
         """Tokens of each frame."""
-        tokens: Tensor = self.embed(cut(frames, self.patch)) + self.positions
-        return tokens
+        return self.embed(cut(frames, self.patch)) + self.positions
 
 
 def cut(frames: Tensor, patch: int) -> Tensor:
@@ -251,14 +245,16 @@ class LatentGrid(nn.Module):
     def __init__(self, counts: Sequence[int], latent_width: int, width: int, sharpness: float) -> None:
         super().__init__()
         self.sharpness = sharpness
-        self.latents = nn.Parameter(smooth_latents(counts, latent_width))
+        # sqrt(2) cos(2 pi (f . c + phase)) at the lattice points c, f and phase drawn for each latent channel.
+        lattice = cell_coordinates([uniform_axis(count, False) for count in counts], torch.zeros(()))
+        angle = lattice @ (START_CYCLES * torch.randn(len(counts), latent_width)) + torch.rand(latent_width)
+        self.latents = nn.Parameter((2**0.5 * torch.cos(2 * math.pi * angle)).view(*counts, latent_width))
         self.embed = nn.Linear(latent_width, width)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, axes: Sequence[Axis]) -> Tensor:
         """One vector for each cell of the grid with these axes, `(cells, width)`."""
-        embedded: Tensor = self.norm(self.embed(self.interpolate(axes).flatten(0, -2)))
-        return embedded
+        return self.norm(self.embed(self.interpolate(axes).flatten(0, -2)))
 
     def interpolate(self, axes: Sequence[Axis]) -> Tensor:
         """The latents at the cell centres, `(*space, latent_width)`."""
@@ -268,14 +264,6 @@ class LatentGrid(nn.Module):
             weights = gaussian_weights(axis.centres, lattice.centres, self.sharpness)
             values = along_axis(weights.to(values), values, dim)
         return values
-
-
-def smooth_latents(counts: Sequence[int], latent_width: int) -> Tensor:
-    """sqrt(2) cos(2 pi (f . c + phase)) at the lattice points c, f and phase drawn for each latent channel."""
-    like = torch.zeros(())
-    lattice = cell_coordinates([uniform_axis(count, False) for count in counts], like)
-    angle = lattice @ (START_CYCLES * torch.randn(len(counts), latent_width)) + torch.rand(latent_width)
-    return (2**0.5 * torch.cos(2 * math.pi * angle)).view(*counts, latent_width)
 
 
 def gaussian_weights(

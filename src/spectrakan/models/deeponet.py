@@ -67,7 +67,12 @@ class DeepONet(Operator):
     @force_fp32
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Coefficients of each sample times the basis on this grid, in full precision."""
-        basis = self.trunk(trunk_coordinates(axes, self.periodic, history))
+        # 2x - 1, or cosine and sine of 2 pi x where the axis is periodic: all in [-1, 1], `(cells, coordinates)`.
+        columns: list[Tensor] = []
+        for x, wraps in zip(cell_coordinates(axes, history).unbind(1), self.periodic, strict=True):
+            angle = 2 * math.pi * x
+            columns += [angle.cos(), angle.sin()] if wraps else [2 * x - 1]
+        basis = self.trunk(torch.stack(columns, dim=1))
         coefficients = self.branch(self._sensed(history, params, axes)).unflatten(1, (-1, basis.shape[1]))
         rows = (coefficients @ basis.T).transpose(1, 2) * basis.shape[1] ** -0.5
         output: Tensor = rows.unflatten(1, history.shape[2:-1])
@@ -85,12 +90,3 @@ def perceptron(widths: Sequence[int]) -> nn.Sequential:
     for inputs, outputs in pairwise(widths):
         steps += [nn.Linear(inputs, outputs), nn.Tanh()]
     return nn.Sequential(*steps[:-1])
-
-
-def trunk_coordinates(axes: Sequence[Axis], periodic: Sequence[bool], like: Tensor) -> Tensor:
-    """2x - 1, or cosine and sine of 2 pi x where the axis is periodic: all in [-1, 1], `(cells, coordinates)`."""
-    columns: list[Tensor] = []
-    for x, wraps in zip(cell_coordinates(axes, like).unbind(1), periodic, strict=True):
-        angle = 2 * math.pi * x
-        columns += [angle.cos(), angle.sin()] if wraps else [2 * x - 1]
-    return torch.stack(columns, dim=1)

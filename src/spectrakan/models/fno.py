@@ -89,8 +89,12 @@ class FNO(LiftedOperator):
         )
 
     def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """The layers on the padded box."""
-        field, wider = pad_far_end(field, axes, self.config.padding)
+        """The layers on the box padded with zeros past the far end of each axis."""
+        cells = self.config.padding
+        wider = tuple(padded_axis(axis, cells) if cells else axis for axis in axes)
+        # Of an axis that is cut among processes only the last part is padded.
+        more = [larger.cells - axis.cells for larger, axis in zip(wider, axes, strict=True)]
+        field = F.pad(field, [side for count in reversed(more) for side in (0, count)]) if any(more) else field
         for number, layer in enumerate(self.layers, start=1):
             field = layer(field, wider)
             if number < len(self.layers):
@@ -98,12 +102,3 @@ class FNO(LiftedOperator):
         for dim, axis in enumerate(axes, start=2):
             field = field.narrow(dim, 0, axis.cells)
         return field.contiguous()
-
-
-def pad_far_end(field: Tensor, axes: Sequence[Axis], cells: int) -> tuple[Tensor, tuple[Axis, ...]]:
-    """Zeros past the far end of each axis, and the axes of the larger box."""
-    wider = tuple(padded_axis(axis, cells) if cells else axis for axis in axes)
-    # Of an axis that is cut among processes only the last part is padded.
-    more = [larger.cells - axis.cells for larger, axis in zip(wider, axes, strict=True)]
-    sides = [side for count in reversed(more) for side in (0, count)]
-    return (F.pad(field, sides) if any(more) else field), wider

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Complex, Float
+from jaxtyping import Complex
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
@@ -38,7 +38,8 @@ from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis, wave_transform
 from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
-from spectrakan.nn.pointwise import pointwise
+from spectrakan.nn.execution import Field
+from spectrakan.nn.pointwise import PointwiseLinear
 from spectrakan.nn.spectral import multiply_modes
 from spectrakan.numerics.quadrature import weighted_mean
 
@@ -69,14 +70,14 @@ class LaplaceLayer(nn.Module):
     def __init__(self, width: int, num_modes: int, space_dims: int, *, norm: bool) -> None:
         super().__init__()
         self.systems = PoleResidue(width, num_modes, space_dims)
-        self.pointwise = nn.Linear(width, width)
+        self.pointwise = PointwiseLinear(width, width)
         self.norm = norm
 
     def forward(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """`(channel, batch, *space)` to the same shape."""
         output = self.systems(instance_norm(field, axes) if self.norm else field, axes)
         output = instance_norm(output, axes) if self.norm else output
-        return output + pointwise(self.pointwise.weight, self.pointwise.bias, field)
+        return output + self.pointwise(field)
 
 
 class LNO(Operator):
@@ -93,22 +94,21 @@ class LNO(Operator):
         self.located = dims > 1
         channels = signature.history * signature.in_channels + signature.num_params + (dims if self.located else 0)
         norm = dims == 2 if config.norm is None else config.norm
-        self.lift = nn.Linear(channels, width)
+        self.lift = PointwiseLinear(channels, width)
         self.layers = nn.ModuleList(LaplaceLayer(width, modes, dims, norm=norm) for _ in range(config.num_layers))
-        self.hidden = nn.Linear(width, hidden)
-        self.out = nn.Linear(hidden, self.network_out_channels)
+        self.hidden = PointwiseLinear(width, hidden)
+        self.out = PointwiseLinear(hidden, self.network_out_channels)
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Lift, Laplace layers, readout at unit scale."""
         inputs = with_params(channels_first(history), params)
         inputs = with_coordinates(inputs, axes) if self.located else inputs
-        field = pointwise(self.lift.weight, self.lift.bias, inputs)
+        field = self.lift(inputs)
         for number, layer in enumerate(self.layers, start=1):
             field = layer(field, axes)
             field = field if number == len(self.layers) else field.sin()
-        hidden = pointwise(self.hidden.weight, self.hidden.bias, field)
-        hidden = F.relu(hidden) if len(axes) == 3 else hidden.sin()
-        return channels_last(pointwise(self.out.weight, self.out.bias, hidden))
+        hidden = self.hidden(field)
+        return channels_last(self.out(F.relu(hidden) if len(axes) == 3 else hidden.sin()))
 
 
 def instance_norm(field: Tensor, axes: Sequence[Axis]) -> Tensor:
@@ -148,9 +148,7 @@ class PoleResidue(nn.Module):
         decay, frequency = self.poles[axis].unbind(-1)
         return torch.complex(-MIN_DECAY - F.softplus(decay), frequency)
 
-    def forward(
-        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
-    ) -> Float[Tensor, "channel batch *space"]:
+    def forward(self, field: Field, axes: Sequence[Axis]) -> Field:
         """`(channel, batch, *space)` to the same shape."""
         waves = [wave_transform(axis, field) for axis in axes]
         spectrum = field.to(waves[0][1].dtype)

@@ -66,8 +66,7 @@ class LocalFourierLayer(nn.Module):
 
     def forward(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """`(channel, batch, *space)` to the same shape."""
-        total: Tensor = self.fourier(field, axes) + self.differential(field, axes) + self.integral(field, axes)
-        return total
+        return self.fourier(field, axes) + self.differential(field, axes) + self.integral(field, axes)
 
 
 class LocalFNO(LiftedOperator):

@@ -88,7 +88,14 @@ class Operator(nn.Module):
         """
         if not torch.compiler.is_compiling():
             self._check(x, params)
-            self._warn_if_unfitted()
+            if self._warns:
+                self._warns = False
+                warnings.warn(
+                    f"this {self.name or type(self).__name__} was never fitted to data, so its units are 1: call "
+                    "model.fit_statistics(inputs, targets) before training, or load a trained model",
+                    UnfittedWarning,
+                    stacklevel=3,
+                )
         history, params = self.normalized(x, params)
         return self.output_units.denormalize(self.forward_normalized(history, params, grid))
 
@@ -113,7 +120,8 @@ class Operator(nn.Module):
             residual = self.output_filter(residual.movedim(-1, 0), axes).movedim(0, -1)
         if self.predict == "direct":
             return residual
-        return self._reference(history, axes) + self.residual_scale * residual
+        reference = history[:, -1] if self.mean_field is None else self.mean_field(axes)
+        return reference + self.residual_scale * residual
 
     def residual(self, output: Tensor, history: Tensor) -> Tensor:
         """The residual before the filter: the output, or N_1 + gain tanh(N_2) u_last of its two halves."""
@@ -253,9 +261,6 @@ class Operator(nn.Module):
             true.append(residual)
         return torch.stack(given).movedim(-1, 1), torch.stack(true).movedim(-1, 1), axes
 
-    def _reference(self, history: Tensor, axes: Sequence[Axis]) -> Tensor:
-        return history[:, -1] if self.mean_field is None else self.mean_field(axes)
-
     def _fit_units(self, windows: Iterable[Window], space: SpaceGroup | None) -> None:
         if self.signature.evolves:
             self.input_units.fit((part for w in windows for part in (w.inputs, w.targets)), space)
@@ -266,10 +271,8 @@ class Operator(nn.Module):
             self.param_units.fit(w.params for w in windows if w.params is not None)
 
     def _fit_residual_scale(self, windows: Iterable[Window]) -> None:
-        squares, count = (
-            torch.zeros(self.signature.out_channels, dtype=torch.float64),
-            torch.zeros((), dtype=torch.float64),
-        )
+        squares = torch.zeros(self.signature.out_channels, dtype=torch.float64)
+        count = torch.zeros_like(squares[0])
         for window in windows:
             residual = to_float64(self.target_residual(window))
             squares += summed(residual.square().flatten(0, -2).sum(0).cpu(), window.grid)
@@ -316,16 +319,6 @@ class Operator(nn.Module):
         given = None if params is None else tuple(params.shape)
         if given != ((len(x), signature.num_params) if signature.num_params else None):
             raise ShapeError(f"expected params of shape ({len(x)}, {signature.num_params}), got {given}")
-
-    def _warn_if_unfitted(self) -> None:
-        if self._warns:
-            self._warns = False
-            warnings.warn(
-                f"this {self.name or type(self).__name__} was never fitted to data, so its units are 1: call "
-                "model.fit_statistics(inputs, targets) before training, or load a trained model",
-                UnfittedWarning,
-                stacklevel=4,
-            )
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
         super()._load_from_state_dict(state, prefix, *rest)

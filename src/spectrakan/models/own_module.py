@@ -59,18 +59,16 @@ class ModuleOperator(Operator):
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Call the module and check the shape of its output."""
-        output = self.module(history, params=params, grid=self._grid(axes))
+        grid = None
+        if not all(axis.uniform for axis in axes):
+            centres, edges, weights = zip(*((axis.centres, axis.edges, axis.weights) for axis in axes), strict=True)
+            grid = Grid(centres, edges, weights, self.signature.boundary)
+        output = self.module(history, params=params, grid=grid)
         expected = (history.shape[0], *history.shape[2:-1], self.network_out_channels)
         if not isinstance(output, Tensor) or tuple(output.shape) != expected:
             came = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
             raise ShapeError(f"the module of '{self.name}' must return (batch, *space, out) = {expected}, got {came}")
         return output
-
-    def _grid(self, axes: Sequence[Axis]) -> Grid | None:
-        if all(axis.uniform for axis in axes):
-            return None
-        centres, edges, weights = zip(*((axis.centres, axis.edges, axis.weights) for axis in axes), strict=True)
-        return Grid(centres, edges, weights, self.signature.boundary)
 
 
 def wrap_module(module: nn.Module, signature: OperatorSignature, **stages: Any) -> ModuleOperator:

@@ -24,7 +24,6 @@ DEPTHS = re.compile("layers|depth|levels")
 """Settings that multiply the parts of a model; each part has at least one tensor."""
 UNBUILDABLE = (SpectraKANError, TypeError, AttributeError, ValueError, RuntimeError, OverflowError, KeyError)
 
-
 PRETRAINED = Path(__file__).resolve().parents[1] / "pretrained"
 """Folders of the models that ship with the package; beside each its card (`.md`) and its scores (`.json`)."""
 
@@ -62,7 +61,10 @@ def from_pretrained(folder: Path | str, **options: Any) -> Operator:
     with torch.device("meta"):
         draft = _built(document, folder, len(weights))
     _compare(draft, weights, folder)
-    model = _built(document, folder, len(weights)).to(_precision(weights, folder))
+    kinds = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
+    if len(kinds) != 1:
+        raise DataFormatError(f"'{folder}' mixes weights of types {', '.join(sorted(map(str, kinds)))}")
+    model = _built(document, folder, len(weights)).to(kinds.pop())
     model.load_state_dict(dict(weights))
     return model
 
@@ -102,11 +104,3 @@ def _compare(model: Operator, weights: Mapping[str, Tensor], folder: Path) -> No
             )
         if tensor.is_floating_point() != expected[key].is_floating_point():
             raise DataFormatError(f"'{folder}': {key} must be of type {expected[key].dtype}, got {tensor.dtype}")
-
-
-def _precision(weights: Mapping[str, Tensor], folder: Path) -> torch.dtype:
-    """The type of all weights."""
-    kinds = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
-    if len(kinds) != 1:
-        raise DataFormatError(f"'{folder}' mixes weights of types {', '.join(sorted(map(str, kinds)))}")
-    return kinds.pop()

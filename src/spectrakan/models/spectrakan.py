@@ -123,11 +123,13 @@ class SpectraKAN(Operator):
         fine = fine_blocks(signature, config)
         self.trunk = build_trunk(signature, config, fine)
         self.global_token = None
+        pool: Pool = "dynamics" if signature.evolves else "center"
+        pool = pool if config.pool == "auto" else config.pool
         if config.token != "none":
             self.global_token = GlobalToken(
                 signature,
                 kind=config.token,
-                pool=pool_of(signature, config),
+                pool=pool,
                 width=config.token_width,
                 spline_order=config.spline_order,
                 num_intervals=config.num_intervals,
@@ -140,7 +142,8 @@ class SpectraKAN(Operator):
         self.broadcast = None if attends or not self.global_token else nn.Linear(token_width, value_width)
         self.readout = Readout(config.width, value_width, config.readout_width, self.network_out_channels)
         self.conditioning = None
-        conditioning = conditioning_of(signature, config)
+        conditioning: ConditioningKind = "both" if signature.evolves and config.token != "none" else "readout"
+        conditioning = conditioning if config.conditioning == "auto" else config.conditioning
         if conditioning != "readout":
             axial = config.coarse_mixing == "axial"
             coarse = [config.coarse_num_modes if axial else 0] * config.coarse_num_layers
@@ -157,8 +160,7 @@ class SpectraKAN(Operator):
     def token(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The token t of physical inputs, `(B, token_width)`."""
         history, params = self.network_inputs(x, params)
-        token: Tensor = self._need_token()(history, params, self.axes(history, grid))
-        return token
+        return self._need_token()(history, params, self.axes(history, grid))
 
     def modulation(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The global value A of physical inputs, `(B, attention_width)`."""
@@ -200,8 +202,7 @@ class SpectraKAN(Operator):
 
     def _features(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis], token: Tensor | None) -> Tensor:
         conditions = () if self.conditioning is None or token is None else self.conditioning(token)
-        features: Tensor = self.trunk(with_params(channels_first(history), params), axes, conditions)
-        return features
+        return self.trunk(with_params(channels_first(history), params), axes, conditions)
 
     def _value(self, token: Tensor | None, features: Tensor, axes: Sequence[Axis]) -> Tensor | None:
         value: Tensor | None = None
@@ -234,32 +235,14 @@ class AMFNO(SpectraKAN):
 def build_trunk(signature: OperatorSignature, config: SpectraKANConfig, fine: BlockSettings) -> MultiscaleTrunk:
     """The trunk of a config for a signature."""
     channels = signature.history * signature.in_channels + signature.num_params
-    coarse, located = None, located_axes(signature, config)
+    coarse, everywhere = None, config.coordinates == "all"
+    # An axis of unknown boundary counts as bounded.
+    boundary = signature.boundary or ("wall",) * signature.space_dims
+    located = tuple(dim for dim, kind in enumerate(boundary) if everywhere or kind in BOUNDED)
     if config.coarse_num_layers:
         blocks = dataclasses.replace(fine, num_modes=config.coarse_num_modes, mixing=config.coarse_mixing)
         coarse = Branch(channels, config.coarse_num_layers, blocks, located)
     return MultiscaleTrunk(Branch(channels, config.num_layers, fine, located), coarse, config.stride)
-
-
-def located_axes(signature: OperatorSignature, config: SpectraKANConfig) -> tuple[int, ...]:
-    """Axes whose coordinates the lift receives; an axis of unknown boundary counts as bounded."""
-    boundary = signature.boundary or ("wall",) * signature.space_dims
-    everywhere = config.coordinates == "all"
-    return tuple(dim for dim, kind in enumerate(boundary) if everywhere or kind in BOUNDED)
-
-
-def pool_of(signature: OperatorSignature, config: SpectraKANConfig) -> Pool:
-    """What the token is computed from, with "auto" resolved."""
-    if config.pool != "auto":
-        return config.pool
-    return "dynamics" if signature.evolves else "center"
-
-
-def conditioning_of(signature: OperatorSignature, config: SpectraKANConfig) -> ConditioningKind:
-    """Where the token acts, with "auto" resolved."""
-    if config.conditioning != "auto":
-        return config.conditioning
-    return "both" if signature.evolves and config.token != "none" else "readout"
 
 
 def fine_blocks(signature: OperatorSignature, config: SpectraKANConfig) -> BlockSettings:

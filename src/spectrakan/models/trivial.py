@@ -33,7 +33,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Predict, Stages, prediction_of
-from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
+from spectrakan.nn.axis import Axis, axis_transforms
 from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis
 from spectrakan.numerics.resample import along_axis
@@ -119,11 +119,14 @@ class Ridge(Operator):
         predict = prediction_of(signature, stages or Stages())
         super().__init__(signature, config, fixed(stages, predict, self.name))
         self.num_frames = min(FRAMES, signature.history)
-        self.num_modes = affordable_modes(signature, config.num_modes)
+        channels, modes = self.num_frames * signature.in_channels, config.num_modes
+        while modes > 1 and channels * (2 * modes) ** signature.space_dims > MOST_FEATURES:
+            modes -= 1
+        self.num_modes = modes
         self.bases: tuple[Basis, ...] = tuple("fourier" if kind == "periodic" else "cosine" for kind in self.boundary)
         self.rows = 2 * self.num_modes
         boxes = self.rows**signature.space_dims
-        inputs = self.num_frames * signature.in_channels * boxes + signature.num_params
+        inputs = channels * boxes + signature.num_params
         self.register_buffer("weights", torch.zeros(inputs, signature.out_channels * boxes))
         self.register_buffer("intercept", torch.zeros(signature.out_channels * boxes))
 
@@ -131,7 +134,7 @@ class Ridge(Operator):
         """Coefficients in, coefficients out, and their field."""
         coefficients = self.features(history, params, axes) @ self.weights + self.intercept
         field: Tensor = coefficients.unflatten(1, (*[self.rows] * len(axes), -1))
-        for dim, transform in enumerate(self._transforms(axes, history), start=1):
+        for dim, transform in enumerate(axis_transforms(axes, self.bases, self.num_modes, history), start=1):
             resolved = field.narrow(dim, 0, transform.synthesis.shape[1])
             field = along_axis(transform.synthesis, resolved, dim)
         return field
@@ -180,25 +183,12 @@ class Ridge(Operator):
     def _analyse(self, frames: Tensor, axes: Sequence[Axis]) -> Tensor:
         """Coefficients `(batch, *rows, frame, field)`, flattened; modes that the grid does not resolve are zero."""
         frames = frames.movedim(1, -2)
-        for dim, transform in enumerate(self._transforms(axes, frames), start=1):
+        for dim, transform in enumerate(axis_transforms(axes, self.bases, self.num_modes, frames), start=1):
             frames = along_axis(transform.analysis, frames, dim)
             missing = self.rows - frames.shape[dim]
             empty = frames.new_zeros(*frames.shape[:dim], missing, *frames.shape[dim + 1 :])
             frames = torch.cat([frames, empty], dim=dim)
         return frames.flatten(1)
-
-    def _transforms(self, axes: Sequence[Axis], like: Tensor) -> list[AxisTransform]:
-        return [
-            axis_transform(axis, basis, self.num_modes, like) for axis, basis in zip(axes, self.bases, strict=True)
-        ]
-
-
-def affordable_modes(signature: OperatorSignature, modes: int) -> int:
-    """The most modes along each axis, up to those asked for, that keep the number of features within its limit."""
-    channels = min(FRAMES, signature.history) * signature.in_channels
-    while modes > 1 and channels * (2 * modes) ** signature.space_dims > MOST_FEATURES:
-        modes -= 1
-    return modes
 
 
 def moments_of(features: Tensor, targets: Tensor) -> Moments:

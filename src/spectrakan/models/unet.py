@@ -60,8 +60,11 @@ class UNet(Operator):
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The network on a field continued to a fitting size, then cropped."""
         field = with_params(channels_first(history), params)
+        coarsest: int = 2**self.config.num_levels
         for dim, axis in enumerate(axes, start=2):
-            field = _continued(field, dim, self._fitting(axis.cells), axis.periodic)
+            # The next multiple of the coarsest cell, at least two of them, because batch norm needs a variance.
+            fitting = max(2, -(-axis.cells // coarsest)) * coarsest
+            field = _continued(field, dim, fitting, axis.periodic)
         output: Tensor = self._network(field.transpose(0, 1).contiguous())
         for dim, axis in enumerate(axes, start=2):
             output = output.narrow(dim, 0, axis.cells)
@@ -74,13 +77,7 @@ class UNet(Operator):
             across.append(field)
         for level in reversed(range(len(self.decoder))):
             field = self.decoder[level](torch.cat([self.rise[level](field), across[level]], dim=1))
-        output: Tensor = self.out(field)
-        return output
-
-    def _fitting(self, cells: int) -> int:
-        """The next multiple of the coarsest cell, at least two of them, because batch norm needs a variance."""
-        coarsest: int = 2**self.config.num_levels
-        return max(2, -(-cells // coarsest)) * coarsest
+        return self.out(field)
 
 
 def _two_convolutions(dims: int, before: int, after: int) -> nn.Sequential:

@@ -53,8 +53,7 @@ def kept(function: Callable[P, T]) -> Callable[P, T]:
         with _cache_lock:
             if key in _cache:
                 _cache.move_to_end(key)
-                found: T = _cache[key][0]
-                return found
+                return _cache[key][0]
         with torch.inference_mode(False):
             made = function(*args, **named)
         if transformed():  # tensors made under a function transform end with it
@@ -234,6 +233,11 @@ def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> Ax
     parts = [_like(part, like) for part in (analysis, synthesis, mean, axis.weights)]
     one_mean = axis.uniform and basis in ("fourier", "cosine")
     return AxisTransform(parts[0], parts[1], parts[2], parts[3], count, one_mean)
+
+
+def axis_transforms(axes: Sequence[Axis], bases: Sequence[Basis], modes: int, like: Tensor) -> list[AxisTransform]:
+    """The transforms of all axes."""
+    return [axis_transform(axis, basis, modes, like) for axis, basis in zip(axes, bases, strict=True)]
 
 
 @kept

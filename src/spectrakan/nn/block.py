@@ -22,7 +22,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.config import settings
-from spectrakan.nn.axis import Axis, AxisTransform, mean_over, over_parts
+from spectrakan.nn.axis import Axis, AxisTransform, axis_transforms, mean_over, over_parts
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.feed_forward import feed_forward
@@ -131,7 +131,7 @@ class Block(nn.Module):
         The mean that squeeze-excitation needs is the mean of the synthesis, known from the coefficients; its
         scale multiplies the coefficients; and the synthesis adds to the pointwise product in place.
         """
-        transforms = axial.transforms(axes, field)
+        transforms = axis_transforms(axes, axial.bases, axial.num_modes, field)
         analyses = [transform.analysis for transform in transforms]
         if self.pointwise is None:
             start, rows = None, list(analyse(field, None, None, *analyses))

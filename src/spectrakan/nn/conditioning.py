@@ -22,6 +22,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from spectrakan.nn.execution import force_fp32
 from spectrakan.numerics.fourier import Basis, frequencies
 
 ConditioningKind = Literal["readout", "film", "transport", "both"]
@@ -84,6 +85,7 @@ class Conditioning(nn.Module):
                 nn.init.zeros_(layer.weight)
                 nn.init.zeros_(layer.bias)
 
+    @force_fp32
     def forward(self, token: Tensor) -> list[Condition]:
         """What each layer receives for these tokens."""
         count = len(self.modes)

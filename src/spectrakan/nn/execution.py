@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 Call = TypeVar("Call", bound=Callable[..., Any])
+Field = Float[Tensor, "channel batch *space"]
+"""A field as the layers of networks take and give it."""
 
 
 def transformed() -> bool:

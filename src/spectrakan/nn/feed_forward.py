@@ -65,8 +65,7 @@ def feed_forward(
         return plain_feed_forward(*given)
     if not torch.is_grad_enabled():
         return _FeedForward.forward(None, *given)
-    out: Tensor = _FeedForward.apply(*given)  # type: ignore[no-untyped-call]
-    return out
+    return _FeedForward.apply(*given)  # type: ignore[no-untyped-call]
 
 
 def plain_feed_forward(

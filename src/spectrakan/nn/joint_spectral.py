@@ -15,12 +15,11 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError
 from spectrakan.nn.axis import Axis, axis_transform, signed_transform
-from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.execution import Field, force_fp32
 from spectrakan.nn.products import analyse, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex
 
@@ -44,9 +43,7 @@ class FourierLayer(nn.Module):
         self.pointwise = nn.Linear(width, width) if pointwise else None
 
     @force_fp32
-    def forward(
-        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
-    ) -> Float[Tensor, "channel batch *space"]:
+    def forward(self, field: Field, axes: Sequence[Axis]) -> Field:
         """`(channel, batch, *space)` to the same shape."""
         channels, batch, *others = field.shape[:-1]
         last = axis_transform(axes[-1], self.bases[-1], self.num_modes, field)
@@ -101,5 +98,4 @@ def _ends(weight: Tensor, axis: int, count: int) -> Tensor:
 
 def _on_pairs(matrix: Tensor, value: Tensor) -> Tensor:
     """A matrix on (real parts, imaginary parts) along axis 1 of `(2, n, ..)`."""
-    pairs: Tensor = torch.tensordot(matrix, value.flatten(0, 1), dims=([1], [0])).unflatten(0, (2, -1))
-    return pairs
+    return torch.tensordot(matrix, value.flatten(0, 1), dims=([1], [0])).unflatten(0, (2, -1))

@@ -87,8 +87,7 @@ class KANLayer(nn.Module):
         given = x.contiguous(), self.knots(), *weights, self.spline_order
         if not torch.is_grad_enabled():
             return SplineLayer.forward(None, *given)
-        out: Tensor = SplineLayer.apply(*given)  # type: ignore[no-untyped-call]
-        return out
+        return SplineLayer.apply(*given)  # type: ignore[no-untyped-call]
 
     def basis(self, x: Tensor) -> Tensor:
         """All B-splines at x `(in, batch)`, with the chosen extension: `(in, G + k, batch)`."""
@@ -112,15 +111,11 @@ class KANLayer(nn.Module):
         refitted by least squares at the samples.
         """
         x = to_float64(samples.T)
-        before = self._spline_values(x)
+        basis = to_float64(self.basis(x.to(self.coefficients)))
+        before = torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
         self.knots.reset(fit_knots(x, self.num_intervals, self.spline_order, uniform_share))
         basis = to_float64(self.basis(x.to(self.coefficients)))
         self.coefficients.copy_(_least_squares(basis, before))
-
-    def _spline_values(self, x: Tensor) -> Tensor:
-        basis = to_float64(self.basis(x.to(self.coefficients)))
-        values: Tensor = torch.einsum("oir,irn->oin", to_float64(self.coefficients), basis)
-        return values
 
 
 SILU_LIPSCHITZ = 1.0998393202

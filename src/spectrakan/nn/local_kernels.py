@@ -35,12 +35,12 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Complex, Float
+from jaxtyping import Float
 from scipy.fft import next_fast_len
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, kept
-from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.execution import Field, force_fp32
 from spectrakan.nn.spectral import multiply_modes
 
 
@@ -58,9 +58,7 @@ class DifferentialKernel(nn.Module):
         self.weight = nn.Parameter(size * torch.randn(width, width, *[3] * space_dims))
 
     @force_fp32
-    def forward(
-        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
-    ) -> Float[Tensor, "channel batch *space"]:
+    def forward(self, field: Field, axes: Sequence[Axis]) -> Field:
         """`(channel, batch, *space)` to the same shape."""
         wider = field
         for dim, axis in enumerate(axes, start=2):
@@ -82,8 +80,7 @@ class DifferentialKernel(nn.Module):
 def convolve(field: Tensor, kernel: Tensor) -> Tensor:
     """Sum over offsets and channels of `(batch, channel, *space)`, without padding."""
     product = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[field.ndim - 2]
-    result: Tensor = product(field, kernel)
-    return result
+    return product(field, kernel)
 
 
 def _with_neighbours(field: Tensor, dim: int, periodic: bool) -> Tensor:
@@ -122,13 +119,11 @@ class LocalIntegral(nn.Module):
     def __init__(self, width: int, space_dims: int, radius: float, rings: int) -> None:
         super().__init__()
         self.radius, self.rings = radius, rings
-        count = count_local_functions(rings, space_dims)
+        count = 1 + 2 * space_dims * (rings - 1)
         self.weight = nn.Parameter(torch.randn(count, width, width) / math.sqrt(count * width))
 
     @force_fp32
-    def forward(
-        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis]
-    ) -> Float[Tensor, "channel batch *space"]:
+    def forward(self, field: Field, axes: Sequence[Axis]) -> Field:
         """`(channel, batch, *space)` to the same shape."""
         widths = [1 / axis.cells for axis in axes]
         if math.prod(stencil_shape(widths, self.radius)) <= DIRECT_LIMIT[len(axes)]:
@@ -157,20 +152,14 @@ class LocalIntegral(nn.Module):
             field = _continued(field, dim, reach, False) if reach else field
         spectra = _kernel_spectra(cells, sizes, self.radius, self.rings, field)
         spectrum = torch.fft.rfftn(field, s=sizes, dim=tuple(range(2, field.ndim)))
-        mixed = multiply_modes(self._matrices(spectra), spectrum.flatten(2)).view(spectrum.shape)
+        flat = self.weight.flatten(1)
+        matrices = torch.complex(spectra.real.T @ flat, spectra.imag.T @ flat).unflatten(1, self.weight.shape[1:])
+        mixed = multiply_modes(matrices, spectrum.flatten(2)).view(spectrum.shape)
         result = torch.fft.irfftn(mixed, s=sizes, dim=tuple(range(2, field.ndim)))
         # Wrapping around the larger box affects only cells past the ends.
         for dim, (count, reach) in enumerate(zip(cells, reaches, strict=True), start=2):
             result = result.narrow(dim, reach, count)
-        cropped: Tensor = result.contiguous()
-        return cropped
-
-    def _matrices(self, spectra: Complex[Tensor, "functions modes"]) -> Complex[Tensor, "modes channel out"]:
-        """Spectrum of the kernel k, one matrix a mode."""
-        flat = self.weight.flatten(1)
-        product = torch.complex(spectra.real.T @ flat, spectra.imag.T @ flat)
-        matrices: Tensor = product.unflatten(1, self.weight.shape[1:])
-        return matrices
+        return result.contiguous()
 
 
 def _continued(field: Tensor, dim: int, reach: int, periodic: bool) -> Tensor:
@@ -213,15 +202,13 @@ def difference_stencils(
     stencils = []
     rest = weights
     for axis in reversed(range(weights.ndim - 2)):
-        collapsed = _onto_centre(rest, axis + 2)
+        # The sum along one axis, placed at its middle.
+        size = rest.shape[axis + 2]
+        middle = (torch.arange(size, device=rest.device) == size // 2).to(rest.dtype)
+        collapsed = rest.sum(axis + 2, keepdim=True) * middle.view(-1, *[1] * (rest.ndim - axis - 3))
         stencils.append(rest - collapsed)
         rest = collapsed
     return stencils[::-1]
-
-
-def count_local_functions(rings: int, space_dims: int) -> int:
-    """How many functions `local_functions` gives: 1 + 2 d (P - 1)."""
-    return 1 + 2 * space_dims * (rings - 1)
 
 
 def local_functions(offsets: Sequence[Tensor], radius: float, rings: int) -> Tensor:
@@ -255,10 +242,3 @@ def sampled_functions(widths: Sequence[float], radius: float, rings: int) -> Ten
     totals = values.flatten(1).sum(1)
     scale = torch.where(totals > 0, 1 / totals.clamp_min(torch.finfo(totals.dtype).tiny), 0.0)
     return values * scale.view(-1, *[1] * len(widths))
-
-
-def _onto_centre(stencil: Tensor, axis: int) -> Tensor:
-    """The sum along one axis, placed at its middle."""
-    middle = torch.zeros(stencil.shape[axis], dtype=stencil.dtype, device=stencil.device)
-    middle[stencil.shape[axis] // 2] = 1
-    return stencil.sum(axis, keepdim=True) * middle.view(-1, *[1] * (stencil.ndim - axis - 1))

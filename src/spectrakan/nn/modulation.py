@@ -16,7 +16,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, over_parts
-from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.embedding import cell_shares
+from spectrakan.nn.execution import Field, force_fp32
 
 
 class GlobalModulation(nn.Module):
@@ -45,11 +46,13 @@ class GlobalModulation(nn.Module):
     def forward(
         self,
         token: Float[Tensor, "batch token"],
-        features: Float[Tensor, "channel batch *space"],
+        features: Field,
         axes: Sequence[Axis],
     ) -> Float[Tensor, "batch values"]:
         """The value A of the file's equation."""
-        pooled = attention_pool(features, self.feature_query(token), axes)
+        flat = features.flatten(2)
+        weights = cell_softmax(torch.bmm(self.feature_query(token), flat.transpose(0, 1)), axes)
+        pooled = over_parts(torch.bmm(weights, flat.permute(1, 2, 0)), axes)
         return torch.einsum("bhc,hvc->bhv", pooled, self.value).flatten(1)
 
     def feature_query(self, token: Tensor) -> Tensor:
@@ -64,31 +67,13 @@ class GlobalModulation(nn.Module):
         return cell_softmax(scores.flatten(2), axes).view(scores.shape)
 
 
-def volume_logits(axes: Sequence[Axis], like: Tensor) -> Tensor | None:
-    """Logarithm of each cell's volume, `(cells,)`; None where all are equal, which softmax ignores."""
-    if all(axis.uniform for axis in axes):
-        return None
-    total = torch.zeros((), dtype=torch.float64)
-    for axis in axes:
-        total = total[..., None] + axis.weights.log()
-    return total.flatten().to(like.dtype).to(like.device)
-
-
 def cell_softmax(scores: Float[Tensor, "batch heads cells"], axes: Sequence[Axis]) -> Tensor:
     """Weights alpha of all cells, those of other processes included where an axis is cut."""
-    logits = volume_logits(axes, scores)
-    scores = scores if logits is None else scores + logits
+    if not all(axis.uniform for axis in axes):  # softmax ignores a volume that all cells share
+        shares = cell_shares(axes, torch.zeros((), dtype=torch.float64))
+        scores = scores + shares.log().to(scores.dtype).to(scores.device)
     for axis in axes:
         if axis.space is not None:
             powers = (scores - axis.space.largest(scores.amax(-1, keepdim=True))).exp()
             return powers / axis.summed(powers.sum(-1, keepdim=True))
     return scores.softmax(-1)
-
-
-def attention_pool(
-    features: Float[Tensor, "channel batch *space"], query: Float[Tensor, "batch heads channel"], axes: Sequence[Axis]
-) -> Float[Tensor, "batch heads channel"]:
-    """sum_y alpha(y) f(y) for every head: features `(channel, batch, *space)`, query `(batch, heads, channel)`."""
-    flat = features.flatten(2)
-    weights = cell_softmax(torch.bmm(query, flat.transpose(0, 1)), axes)
-    return over_parts(torch.bmm(weights, flat.permute(1, 2, 0)), axes)

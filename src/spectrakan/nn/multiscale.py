@@ -59,44 +59,32 @@ class MultiscaleTrunk(nn.Module):
         if self.coarse is None:
             return features
         coarse_axes = [axis.coarse(self.stride) for axis in axes]
-        small = downsample(field, axes, coarse_axes)
-        small = self.coarse(small, coarse_axes, conditions[split:])
-        return features.add_(upsample(small, axes, coarse_axes))
+        small = self.coarse(transferred(_means, field, axes, coarse_axes), coarse_axes, conditions[split:])
+        return features.add_(transferred(_lines, small, coarse_axes, axes))
 
 
-def downsample(field: Tensor, axes: Sequence[Axis], coarse: Sequence[Axis]) -> Tensor:
-    """D_s: means over coarse cells, axis by axis; every axis' overlaps are one matrix, right for every size."""
-    for dim, (axis, larger) in enumerate(zip(axes, coarse, strict=True), start=2):
-        field = transferred(_means, field, dim, axis, larger)
-    return field
+MatrixOf = Callable[[Axis, Axis, Tensor], Tensor]
+"""From old and new cells of an axis to a matrix `(new, old)`, right for every size."""
 
 
-def upsample(field: Tensor, axes: Sequence[Axis], coarse: Sequence[Axis]) -> Tensor:
-    """U_s: straight lines between coarse cell centres, axis by axis."""
-    for dim, (axis, larger) in enumerate(zip(axes, coarse, strict=True), start=2):
-        field = transferred(_lines, field, dim, larger, axis)
-    return field
-
-
-def transferred(
-    matrix_of: Callable[[Axis, Axis, Tensor], Tensor], field: Tensor, dim: int, old: Axis, new: Axis
-) -> Tensor:
-    """One axis of a field from its old to its new cells by a matrix `(new, old)`.
+def transferred(matrix_of: MatrixOf, field: Tensor, old: Sequence[Axis], new: Sequence[Axis]) -> Tensor:
+    """A field from its old to its new cells, axis by axis.
 
     Where the axis is cut among processes, new cells that need old ones of another part are summed over all parts;
     they are the few at the ends of parts, because rows of the matrix have few entries.
     """
-    if old.space is None:
-        return along_axis(matrix_of(old, new, field), field, dim)
-    mine, shared, numbers, held = _parts_of_matrix(matrix_of, old, new, field)
-    sums = new.summed(along_axis(shared, field, dim))
-    return along_axis(mine, field, dim).index_add(dim, held, sums.index_select(dim, numbers))
+    for dim, (before, after) in enumerate(zip(old, new, strict=True), start=2):
+        if before.space is None:
+            field = along_axis(matrix_of(before, after, field), field, dim)
+            continue
+        mine, shared, numbers, held = _parts_of_matrix(matrix_of, before, after, field)
+        sums = after.summed(along_axis(shared, field, dim))
+        field = along_axis(mine, field, dim).index_add(dim, held, sums.index_select(dim, numbers))
+    return field
 
 
 @kept
-def _parts_of_matrix(
-    matrix_of: Callable[[Axis, Axis, Tensor], Tensor], old: Axis, new: Axis, like: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _parts_of_matrix(matrix_of: MatrixOf, old: Axis, new: Axis, like: Tensor) -> tuple[Tensor, ...]:
     """The block of this process, its part of shared rows, which of these are its own, and where among its cells."""
     matrix = matrix_of(cast(Axis, old.whole), cast(Axis, new.whole), like)
     owner, source = (
@@ -113,10 +101,12 @@ def _parts_of_matrix(
 
 @kept
 def _means(axis: Axis, larger: Axis, like: Tensor) -> Tensor:
+    """D_s: means over coarse cells."""
     return overlap_matrix(axis.edges, larger.edges).to(like.dtype).to(like.device)
 
 
 @kept
 def _lines(larger: Axis, axis: Axis, like: Tensor) -> Tensor:
+    """U_s: straight lines between coarse cell centres."""
     matrix = line_matrix(larger.centres, axis.centres, periodic=axis.periodic)
     return matrix.to(like.dtype).to(like.device)

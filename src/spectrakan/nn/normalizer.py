@@ -112,8 +112,7 @@ class RunningMoments:
     @property
     def mean(self) -> Tensor:
         """Mean of each channel."""
-        mean: Tensor = self.origin + self.shifted_mean
-        return mean
+        return self.origin + self.shifted_mean
 
     def scale(self) -> Tensor:
         """Standard deviation of each channel; 1 where it does not exceed the rounding of the values' type."""

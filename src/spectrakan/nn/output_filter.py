@@ -30,8 +30,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis, AxisTransform, axis_transform, over_parts
-from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.axis import Axis, AxisTransform, axis_transforms, over_parts
+from spectrakan.nn.execution import Field, force_fp32
 from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis, frequencies, is_complex, stored_modes
 from spectrakan.numerics.resample import along_axis
@@ -62,11 +62,9 @@ class OutputFilter(nn.Module):
         self.register_buffer("gate", torch.ones(num_fields, far + 1))
 
     @force_fp32
-    def forward(
-        self, field: Float[Tensor, "field batch *space"], axes: Sequence[Axis]
-    ) -> Float[Tensor, "field batch *space"]:
+    def forward(self, field: Field, axes: Sequence[Axis]) -> Field:
         """The filtered field."""
-        transforms = self._transforms(axes, field)
+        transforms = axis_transforms(axes, self.bases, self.num_modes, field)
         waves = _analyse(field, transforms, axes)
         far = self.gate[:, -1].view(-1, *[1] * (field.ndim - 1))
         kept = waves * (self.gate[:, self._order_of(waves.shape[2:])].unsqueeze(1) - far)
@@ -118,7 +116,7 @@ class OutputFilter(nn.Module):
     def _products(self, first: Tensor, second: Tensor, axes: Sequence[Axis]) -> Float[Tensor, "field gate"]:
         """Inner products of fields `(step, field, batch, *space)`, summed over all that share a gate."""
         first, second = (part.transpose(0, 1).flatten(1, 2) for part in (first, second))
-        transforms = self._transforms(axes, first)
+        transforms = axis_transforms(axes, self.bases, self.num_modes, first)
         waves = _analyse(first, transforms, axes) * _analyse(second, transforms, axes)
         norms = _squared_norms(self.bases, waves.shape[2:])
         near = math.prod(axis.total for axis in axes) * (norms * waves).sum(1).flatten(1)
@@ -130,17 +128,13 @@ class OutputFilter(nn.Module):
 
     def _mode_count(self, axes: Sequence[Axis]) -> Float[Tensor, " gate"]:
         """How many modes each gate has on these axes."""
-        rows = [transform.analysis.shape[0] for transform in self._transforms(axes, self.gate)]
+        transforms = axis_transforms(axes, self.bases, self.num_modes, self.gate)
+        rows = [transform.analysis.shape[0] for transform in transforms]
         there = (_squared_norms(self.bases, rows) > 0).to(torch.float64)
         count = torch.zeros(self.gate.shape[1], dtype=torch.float64)
         count.index_add_(0, self._order_of(rows).cpu().flatten(), there.flatten())
         count[-1] += math.prod(axis.total for axis in axes) - there.sum()
         return count
-
-    def _transforms(self, axes: Sequence[Axis], like: Tensor) -> list[AxisTransform]:
-        return [
-            axis_transform(axis, basis, self.num_modes, like) for axis, basis in zip(axes, self.bases, strict=True)
-        ]
 
     def _order_of(self, rows: Sequence[int]) -> Tensor:
         """The gate of every mode of as many rows along the axes, those that the cells resolve."""

@@ -18,8 +18,8 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis, AxisTransform, axis_transform
-from spectrakan.nn.execution import differentiable, observed, transformed
+from spectrakan.nn.axis import Axis, axis_transforms
+from spectrakan.nn.execution import Field, differentiable, observed, transformed
 from spectrakan.nn.products import analyse, products, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
 
@@ -57,8 +57,7 @@ class ModeMixing(nn.Module):
             return plain_mix(rows, weight, gate)
         if not torch.is_grad_enabled():
             return _Mix.forward(None, rows, weight, gate)
-        mixed: Tensor = _Mix.apply(rows, weight, gate)  # type: ignore[no-untyped-call]
-        return mixed
+        return _Mix.apply(rows, weight, gate)  # type: ignore[no-untyped-call]
 
 
 def plain_mix(rows: Tensor, weight: Tensor, gate: Tensor | None) -> Tensor:
@@ -115,17 +114,9 @@ class AxialSpectral(nn.Module):
         gain = gain * len(self.bases) ** -0.5
         self.mixing = nn.ModuleList(ModeMixing(width, num_modes, basis, gates=gates, gain=gain) for basis in bases)
 
-    def transforms(self, axes: Sequence[Axis], like: Tensor) -> list[AxisTransform]:
-        """The transforms along all axes of a grid."""
-        return [
-            axis_transform(axis, basis, self.num_modes, like) for axis, basis in zip(axes, self.bases, strict=True)
-        ]
-
-    def forward(
-        self, field: Float[Tensor, "channel batch *space"], axes: Sequence[Axis], factors: Factors = ()
-    ) -> Float[Tensor, "channel batch *space"]:
+    def forward(self, field: Field, axes: Sequence[Axis], factors: Factors = ()) -> Field:
         """`(channel, batch, *space)` to the same shape; `factors[a]` `(modes, 2, channel, batch)` multiply modes."""
-        transforms = self.transforms(axes, field)
+        transforms = axis_transforms(axes, self.bases, self.num_modes, field)
         rows = analyse(field, None, None, *[transform.analysis for transform in transforms])
         rows = tuple(axis.summed(row) for axis, row in zip(axes, rows, strict=True))
         return synthesise(None, self.mix(rows, factors), [transform.synthesis for transform in transforms])
@@ -160,5 +151,4 @@ def multiply_modes(
     columns = torch.view_as_real(fields).permute(2, 3, 0, 1).reshape(modes, 2 * channels, -1)
     product = torch.bmm(real_form(torch.view_as_real(weight)), columns)
     pairs = product.view(modes, 2, out, -1).permute(2, 3, 0, 1).contiguous()
-    result: Tensor = torch.view_as_complex(pairs)
-    return result
+    return torch.view_as_complex(pairs)

@@ -89,17 +89,14 @@ def fitted_law(both: Float[Tensor, "batch history n field 2"], axis: Axis) -> Fl
     values = axis.summed(torch.einsum("kn,bhnf->bhkf", waves, both[..., 0]))
     fluxes = axis.summed(torch.einsum("kn,bhnft->bhkft", slopes, both))
     curvature = values * squares[:, None]
-    columns = _between(torch.cat([fluxes, curvature[..., None]], dim=-1))
+    terms = torch.cat([fluxes, curvature[..., None]], dim=-1)
+    # Means of neighbouring frames; all pairs of frames and waves are equations, `(batch, pairs * k, ..)`.
+    columns = ((terms[:, 1:] + terms[:, :-1]) / 2).flatten(1, 2)
     change = values.diff(dim=1).flatten(1, 2)
     gram = (columns[..., :, None] * columns[..., None, :]).sum(1)
     right = (columns * change[..., None]).sum(1)
     ridge = EPSILON**2 * torch.eye(TERMS, dtype=gram.dtype, device=gram.device)
     return solved(gram + ridge, right).flatten(1)
-
-
-def _between(values: Tensor) -> Tensor:
-    """Means of neighbouring frames, all pairs as equations: `(batch, history, k, ..)` to `(batch, pairs * k, ..)`."""
-    return ((values[:, 1:] + values[:, :-1]) / 2).flatten(1, 2)
 
 
 def solved(matrix: Float[Tensor, "*batch n n"], right: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:

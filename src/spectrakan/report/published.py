@@ -25,10 +25,7 @@ def published() -> tuple[Published, ...]:
     """Every number of the paper's tables."""
     source = resources.files("spectrakan.report") / "published.csv"
     rows = csv.DictReader(source.read_text(encoding="utf-8").splitlines())
-    return tuple(
-        Published(row["table"], row["task"], row["metric"], row["detail"], row["method"], float(row["value"]))
-        for row in rows
-    )
+    return tuple(Published(value=float(row.pop("value")), **row) for row in rows)
 
 
 def paper_cell(table: str, task: str, metric: str, detail: str = "") -> dict[str, float]:

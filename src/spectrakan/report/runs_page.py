@@ -47,7 +47,15 @@ def runs_page(runs: Sequence[RunReport], command: str = "") -> str:
         f"{problems[0]}: {len(runs)} runs" if len(problems) == 1 else f"{len(runs)} runs on {len(problems)} problems"
     )
     sections = [
-        Section(problem, [*_tables(problem, group), *_pictures(problem, group), *_origins(group, command)])
+        Section(
+            problem,
+            [
+                *_tables(problem, group),
+                *_pictures(problem, group),
+                origin_of([run.record for run in group], command),
+                *(Origin(f"Settings of {run.name}", _flat(run.record["config"] or {})) for run in group),
+            ],
+        )
         for problem, group in zip(problems, groups, strict=True)
     ]
     return page(title, lead, sections, "Made by spectrakan.")
@@ -83,17 +91,15 @@ def scores_table(title: str, records: Mapping[str, Record]) -> Table:
     rows, in_paper = [], False
     for name, record in records.items():
         sizes = tuple(Score(record.get(key)) for key in ("parameters", "train_seconds"))
-        scores = [Score((record["metrics"] or {}).get(key), paper=_paper(key, record)) for key in ordered]
+        task, model = str(record["task"]), str(record["model"])
+        published = record.get("variant") in (None, "default", "paper")
+        paper = {key: paper_score(task, key, model) if published else None for key in ordered}
+        scores = [Score((record["metrics"] or {}).get(key), paper=paper[key]) for key in ordered]
         in_paper = in_paper or any(score.paper is not None for score in scores)
         rows.append(Row(name, (_model(record), *sizes, *scores)))
     data = {(record.get("provenance") or {}).get("data_sha256") for record in records.values()}
     notes = [PAPER_NOTE] * in_paper + [DATA_NOTE] * (len(data) > 1)
     return Table(title, tuple(columns), tuple(rows), tuple(notes), corner="run")
-
-
-def _paper(metric: str, record: Record) -> float | None:
-    default = record.get("variant") in (None, "default", "paper")
-    return paper_score(str(record["task"]), metric, str(record["model"])) if default else None
 
 
 def _model(record: Record) -> str:
@@ -137,12 +143,6 @@ def _growth(run: RunReport) -> dict[tuple[float, ...], list[float]]:
             numbers = [math.nan if value is None else float(value) for value in errors]
             found.setdefault(tuple(float(time) for time in times), numbers)
     return found
-
-
-def _origins(runs: Sequence[RunReport], command: str) -> list[Origin]:
-    """Where the numbers come from, and the settings of each run, folded."""
-    settings = [Origin(f"Settings of {run.name}", _flat(run.record["config"] or {})) for run in runs]
-    return [origin_of([run.record for run in runs], command), *settings]
 
 
 def origin_of(records: Sequence[Record], command: str) -> Origin:

@@ -23,7 +23,7 @@ from spectrakan.runs import data_digest
 from spectrakan.training.objective import Objective
 from spectrakan.training.runtime import Runtime, synchronise_norms
 from spectrakan.training.session import Session
-from spectrakan.training.settings import RunSettings, TrainingSettings
+from spectrakan.training.settings import RunSettings
 
 STATISTICS_WINDOWS = 512
 """Windows that statistics of a model with weights come from; one without weights takes all: that is its training."""
@@ -54,31 +54,23 @@ def build_session(
     if config.training.init_from is None:
         learns = any(parameter.requires_grad for parameter in model.parameters())
         count = STATISTICS_WINDOWS if learns else len(windows)
-        spread = spread_out(windows, count, runtime)
-        model.fit_windows(spread)
-    loader = Loader(
-        windows,
-        _batch_size(config, runtime, processes),
-        config.runtime.seed,
-        rank=runtime.data_rank,
-        world_size=runtime.data_size,
-        pin_memory=runtime.device.type == "cuda",
-    )
-    check = validator(validation_windows(config, prepared), config.training, runtime)
-    return Session(
-        Objective(model, config.training), loader, config, runtime, data_digest(prepared.trajectories), check
-    )
-
-
-def _batch_size(config: RunSettings, runtime: Runtime, processes: int | None) -> int:
-    """Windows that this process takes in a step: an equal part of the batch that all take together."""
+        model.fit_windows(spread_out(windows, count, runtime))
     together = config.training.batch_size * (processes or runtime.data_size)
     if together % runtime.data_size:
         raise ConfigError(
             f"the run takes {together} windows a step in all, which {runtime.data_size} processes cannot share "
             "equally; continue with a number of processes that divides it"
         )
-    return together // runtime.data_size
+    loader = Loader(
+        windows,
+        together // runtime.data_size,
+        config.runtime.seed,
+        rank=runtime.data_rank,
+        world_size=runtime.data_size,
+        pin_memory=runtime.device.type == "cuda",
+    )
+    digest, check = data_digest(prepared.trajectories), validator(config, prepared, runtime)
+    return Session(Objective(model, config.training), loader, config, runtime, digest, check)
 
 
 def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
@@ -97,13 +89,6 @@ def training_windows(config: RunSettings, prepared: Prepared) -> Windows:
     return prepared.windows("train", horizon=horizon)
 
 
-def validation_windows(config: RunSettings, prepared: Prepared) -> Windows | None:
-    """One window from the start of each validation sample; None where there are none."""
-    if not prepared.part("validation").samples:
-        return None
-    return prepared.windows("validation", horizon=prepared.horizon, starts="first")
-
-
 def build_operator(
     config: RunSettings, prepared: Prepared, runtime: Runtime, module: nn.Module | None = None
 ) -> Operator:
@@ -119,18 +104,14 @@ def build_operator(
         )
     model = build_model(name, signature, variant=variant, **named)
     if config.training.init_from is not None:
-        _load_weights(model, from_pretrained(config.training.init_from))
+        source, kept = from_pretrained(config.training.init_from), ("name", "config", "signature")
+        if differing := [key for key in kept if getattr(model, key) != getattr(source, key)]:
+            raise ConfigError(
+                f"training.init_from holds another model: its {', '.join(differing)} differ; build the same one "
+                f"({source.name}, {source.config}), or leave init_from out"
+            )
+        model.load_state_dict(source.state_dict())
     return model.to(runtime.device, runtime.dtype)
-
-
-def _load_weights(model: Operator, source: Operator) -> None:
-    """Start from another model's weights and units; it must have the same name, settings and signature."""
-    if differing := [key for key in ("name", "config", "signature") if getattr(model, key) != getattr(source, key)]:
-        raise ConfigError(
-            f"training.init_from holds another model: its {', '.join(differing)} differ; build the same one "
-            f"({source.name}, {source.config}), or leave init_from out"
-        )
-    model.load_state_dict(source.state_dict())
 
 
 def spread_out(windows: Windows, count: int, runtime: Runtime) -> Iterator[Window]:
@@ -141,20 +122,22 @@ def spread_out(windows: Windows, count: int, runtime: Runtime) -> Iterator[Windo
         yield runtime.move(windows.gather(numbers[first : first + STATISTICS_BATCH]))
 
 
-def validator(
-    windows: Windows | None, config: TrainingSettings, runtime: Runtime
-) -> Callable[[Operator], float | None]:
-    """The error by which the best weights are chosen: of whole rollouts on these windows; None where there are none.
+def validator(config: RunSettings, prepared: Prepared, runtime: Runtime) -> Callable[[Operator], float | None]:
+    """The error by which the best weights are chosen: of one rollout from the start of each validation sample.
 
     Mean over samples and fields of ||p - t|| / ||t||, norms over all frames and cells, in physical units. Processes
-    share the samples; a rollout that is not finite makes the error infinite.
+    share the samples; a rollout that is not finite makes the error infinite. None where there are no such samples.
     """
+    if not prepared.part("validation").samples:
+        return lambda model: None
+    windows, size = (
+        prepared.windows("validation", horizon=prepared.horizon, starts="first"),
+        config.training.batch_size,
+    )
 
-    def validate(model: Operator) -> float | None:
-        if windows is None:
-            return None
+    def validate(model: Operator) -> float:
         mine = range(runtime.data_rank, len(windows), runtime.data_size)
-        batches = (mine[first : first + config.batch_size] for first in range(0, len(mine), config.batch_size))
+        batches = (mine[first : first + size] for first in range(0, len(mine), size))
         total = sum(_errors(model, windows.gather(batch), runtime) for batch in batches)
         error = runtime.sum((total,))[0] / (runtime.parts * len(windows))
         return error if math.isfinite(error) else math.inf

@@ -45,21 +45,17 @@ def loss(name: LossName, pred: Fields, target: Fields, *, grid: Grid | None = No
     >>> round(float(loss("relative_l2", 1.1 * truth, truth)), 4)
     0.1
     """
-    weights = cell_weights(pred, grid)
+    space = pred.shape[2:-1]
+    if grid is None or grid.is_uniform():
+        cells = math.prod(grid.whole.shape if isinstance(grid, GridPart) else space)
+        weights = torch.full((1, 1, *space, 1), 1.0 / cells, dtype=pred.dtype, device=pred.device)
+    else:
+        weights = grid.volumes()[None, None, ..., None].to(pred)
     error = summed(_square(pred - target, weights), grid)
     if name != "mse":
         # The root has no slope at zero; the tiny constant keeps the gradient of a perfect prediction finite.
         error = (error + 1e-24).sqrt() / summed(_square(target, weights), grid).clamp_min(FLOOR**2).sqrt()
     return error.mean((1, 2))
-
-
-def cell_weights(like: Fields, grid: Grid | None) -> Tensor:
-    """Share of each cell in the norms, `(1, 1, *space, 1)`, summing to one over space."""
-    space = like.shape[2:-1]
-    if grid is None or grid.is_uniform():
-        cells = math.prod(grid.whole.shape if isinstance(grid, GridPart) else space)
-        return torch.full((1, 1, *space, 1), 1.0 / cells, dtype=like.dtype, device=like.device)
-    return grid.volumes()[None, None, ..., None].to(like)
 
 
 def _square(values: Tensor, weights: Tensor) -> Tensor:

@@ -57,33 +57,21 @@ def resolve(
     # What the number of epochs of a budget follows from.
     windows = None if found is None else len(planned(problem, config, found).windows("train"))
     base = preset(problem, name, str(given.get("budget", "short")), variant=variant, windows=windows)
-    merged = _merge(_plan_without(as_mapping(base), given["data"]), {**given, "task": problem.name})
+    plan = as_mapping(base)
+    # A number of samples is the number of all, test samples included; a resolution is that of the solver too.
+    plan["data"] |= {"test_samples": 0} if "num_samples" in given["data"] else {}
+    plan["data"] |= {"solved_at": None} if "resolution" in given["data"] else {}
+    merged = _merge(plan, {**given, "task": problem.name})
     own = {key: value for key, value in {**base.model, **model}.items() if key not in ("name", "variant")}
     merged["model"] = {"name": name, "variant": variant, **complete_settings(name, variant, own)}
     settled = build_settings(RunSettings, merged)
-    _check(settled)
-    return Resolved(settled, problem, found if data is not None else None, test_data)
-
-
-def _plan_without(plan: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A preset without what an asked-for number of samples or resolution makes pointless.
-
-    A number of samples is the number of all, test samples included; a resolution is that of the solver too.
-    """
-    dropped = {"num_samples": ("test_samples", 0), "resolution": ("solved_at", None)}
-    data = {**plan["data"], **dict(value for key, value in dropped.items() if key in asked)}
-    return {**plan, "data": data}
-
-
-def _check(config: RunSettings) -> None:
-    """Refuse settings that contradict the model."""
-    control = config.training.lipschitz
-    if control.active and config.model.get("token") != "kan":
+    if settled.training.lipschitz.active and settled.model.get("token") != "kan":
         raise ConfigError(
             "training.lipschitz controls a KAN token (model.name=spectrakan, model.token=kan), "
-            f"got model.name={config.model['name']} with token {config.model.get('token', 'none')}; "
+            f"got model.name={name} with token {settled.model.get('token', 'none')}; "
             "leave it out or choose such a model"
         )
+    return Resolved(settled, problem, found if data is not None else None, test_data)
 
 
 def _problem(
@@ -107,26 +95,18 @@ def _problem(
     if known is None and not name:
         known = find_problem(found.name)
     if known is not None:
-        _require_fields(known, found)
+        # A known problem's name stands for its fields: other data are another problem.
+        names, expected = ({spec.name for spec in specs} for specs in (found.fields, known.fields))
+        if not names <= expected or len(found.grid.shape) != known.space_dims or found.steady != known.steady:
+            raise ConfigError(
+                f"'{known.name}' maps {known.mapping} on {known.space_dims} axes, the data are {found.summary}; "
+                "leave the problem's name out to learn the data's own problem"
+            )
         return known, found
-    own = Problem.from_trajectories(found, name=name or _plain_name(found, config), history=config.history)
-    return own, found
-
-
-def _require_fields(problem: Problem, data: Trajectories) -> None:
-    """A known problem's name stands for its fields: other data are another problem."""
-    names, expected = ({spec.name for spec in specs} for specs in (data.fields, problem.fields))
-    if not names <= expected or len(data.grid.shape) != problem.space_dims or data.steady != problem.steady:
-        raise ConfigError(
-            f"'{problem.name}' maps {problem.mapping} on {problem.space_dims} axes, the data are {data.summary}; "
-            "leave the problem's name out to learn the data's own problem"
-        )
-
-
-def _plain_name(data: Trajectories, config: DataSettings) -> str:
-    """The data's own name, or the file's, as one word that can be part of a folder's name."""
-    text = data.name or Path(str(config.path or "own_problem")).stem
-    return re.sub(r"[^\w.+-]+", "_", text).strip("_") or "own_problem"
+    # The data's own name, or the file's, as one word that can be part of a folder's name.
+    text = found.name or Path(str(config.path or "own_problem")).stem
+    name = name or re.sub(r"[^\w.+-]+", "_", text).strip("_") or "own_problem"
+    return Problem.from_trajectories(found, name=name, history=config.history), found
 
 
 def planned(problem: Problem, config: DataSettings, data: Trajectories) -> Prepared:

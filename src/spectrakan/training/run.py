@@ -26,13 +26,12 @@ from spectrakan.runs import RunFolder, RunLog, cut_log, make_record, provenance,
 from spectrakan.storage import versions
 from spectrakan.training.assemble import build_session, calibrate_operator
 from spectrakan.training.display import Display, display
-from spectrakan.training.listeners import CheckpointWriter, LogWriter
+from spectrakan.training.listeners import CheckpointWriter, log_writer, require_tracking, tracker
 from spectrakan.training.loop import Listener, train_epochs
 from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.runtime import DTYPES, enough_memory, restarts, started
 from spectrakan.training.session import Session
 from spectrakan.training.stop import Stopped, listening
-from spectrakan.training.tracking import require_tracking, tracker
 
 Data = Trajectories | Path | str
 
@@ -157,7 +156,11 @@ def _run(
         runtime.wait()
         if folder is not None and folder.finished:
             return Run(from_pretrained(folder.best), read_record(folder.record), folder.path)
-        saved = _saved(folder, shown)
+        saved = None
+        if folder is not None and versions(folder.last):  # read early, so that damage shows at once
+            saved, notice = load_newest(folder.last)
+            if notice is not None:
+                shown.say(f"warning: {notice}")
         if folder is not None and runtime.writes:
             shown.say(f"run folder: {folder.path}")
             resolved = _keep_data(resolved, folder)
@@ -201,7 +204,7 @@ def _carry_out(
         told: list[Listener] = []
         if writes is not None:
             log = stack.enter_context(closing(RunLog(writes.log)))
-            told.append(LogWriter(log, config.runtime.log_steps))
+            told.append(log_writer(log, config.runtime.log_steps))
             for name in config.runtime.track:
                 told.append(stack.enter_context(tracker(name, writes, session)))
         saver = CheckpointWriter(session, folder, log)
@@ -287,16 +290,6 @@ def _keep_data(resolved: Resolved, folder: RunFolder) -> Resolved:
             write_dataset(place, data)
         kept[key] = str(place)
     return replace(resolved, config=replace(resolved.config, data=replace(resolved.config.data, **kept)))
-
-
-def _saved(folder: RunFolder | None, shown: Display) -> Checkpoint | None:
-    """The newest sound checkpoint of a folder, if one was ever written; read early, so that damage shows at once."""
-    if folder is None or not versions(folder.last):
-        return None
-    saved, notice = load_newest(folder.last)
-    if notice is not None:
-        shown.say(f"warning: {notice}")
-    return saved
 
 
 def _restore(session: Session, folder: RunFolder, saved: Checkpoint | None) -> None:

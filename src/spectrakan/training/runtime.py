@@ -152,7 +152,9 @@ def started(config: RuntimeSettings) -> Iterator[Runtime]:
         with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
             # Of weights with an axis of length 1; it says of itself that nothing is wrong.
             warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
-            seed_all(config.seed, device)
+            torch.default_generator.manual_seed(config.seed)
+            if device.type == "cuda":
+                torch.cuda.manual_seed(config.seed)
             space = _space_group(config.space_parallel, world, device)
             yield Runtime(device, DTYPES[config.precision], mixed, rank, world, space)
     except RuntimeError as problem:
@@ -234,13 +236,6 @@ def require_compiler(device: torch.device) -> None:
             "runtime.compile=true needs a C++ compiler on a CPU, found none of c++, g++, clang++ and no CXX; "
             "install one, or set it to false"
         )
-
-
-def seed_all(seed: int, device: torch.device) -> None:
-    """Seed the generators that layers draw from; called inside `fork_rng`, so callers keep theirs."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
 
 
 def random_states(runtime: Runtime) -> dict[str, Tensor]:

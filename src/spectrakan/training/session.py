@@ -22,18 +22,11 @@ from spectrakan.theory.control import cap_slopes
 from spectrakan.theory.parts import token_kan
 from spectrakan.training.objective import Objective
 from spectrakan.training.runtime import Runtime, random_states, require_compiler, restore_random
-from spectrakan.training.settings import RunSettings, TrainingSettings
+from spectrakan.training.settings import RunSettings
 from spectrakan.training.stop import StopRequest
 
 RECOVERY_RATE = 0.5
 """What the learning rate is multiplied by at each recovery."""
-
-
-def build_optimizer(parameters: list[nn.Parameter], config: TrainingSettings) -> torch.optim.Optimizer:
-    """AdamW; a model without weights gets one of nothing, so that it is scored like the others."""
-    kept: list[Tensor] = [*parameters] or [torch.zeros(0)]
-    # One kernel for a tensor's whole update, which matters to a model of many small tensors.
-    return torch.optim.AdamW(kept, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
 
 
 def rate_factor(step: int, total: int, *, warmup: float = 0.1) -> float:
@@ -140,8 +133,18 @@ class Session:
         self.constrain()
         self.average = WeightAverage(self.model, self.model.stages.ema_decay, self.constrain)
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        self.optimizer = build_optimizer(self.parameters, config.training)
-        self.objective = _wrapped(objective, config, runtime)
+        # A model without weights gets an optimizer of nothing, so that it is scored like the others. Fused is one
+        # kernel for a tensor's whole update, which matters to a model of many small tensors.
+        kept: list[Tensor] = [*self.parameters] or [torch.zeros(0)]
+        plan = config.training
+        self.optimizer = torch.optim.AdamW(kept, plan.learning_rate, weight_decay=plan.weight_decay, fused=True)
+        if config.runtime.compile:
+            require_compiler(runtime.device)
+            objective.compile()
+        self.objective: nn.Module = objective
+        if runtime.world_size > 1 and self.parameters:
+            devices = [runtime.device] if runtime.device.type == "cuda" else None
+            self.objective = DistributedDataParallel(objective, devices)
         self.best_weights: dict[str, Tensor] = {}
         self.first_weights = self.averaged_state()
         self.run_id = ""
@@ -229,12 +232,3 @@ class Session:
             raise DataFormatError(f"the checkpoint does not say where training stood: missing {', '.join(missing)}")
         if differing := [key for key in {**own, **saved.model} if saved.model.get(key) != own.get(key)]:
             raise ConfigError(f"the checkpoint holds another model: its {', '.join(differing)} differ")
-
-
-def _wrapped(objective: Objective, config: RunSettings, runtime: Runtime) -> nn.Module:
-    if config.runtime.compile:
-        require_compiler(runtime.device)
-        objective.compile()
-    if runtime.world_size > 1 and any(parameter.requires_grad for parameter in objective.parameters()):
-        return DistributedDataParallel(objective, [runtime.device] if runtime.device.type == "cuda" else None)
-    return objective

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.errors import ConfigError
-from spectrakan.nn.axis import Axis, axes_of, uniform_axis
+from spectrakan.nn.axis import Axis, axes_of, axis_transform, uniform_axis
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.products import analyse, analysis, synthesis, synthesise
@@ -161,7 +161,7 @@ def test_joint_layer_of_ones_projects_along_each_axis(bases, generator):
     field = torch.randn(1, BATCH, *size, dtype=torch.float64, generator=generator)
     expected = field
     for axis, basis in enumerate(bases):
-        transform = AxialSpectral(1, 3, [basis]).transforms([uniform_axis(size[axis], True)], field)[0]
+        transform = axis_transform(uniform_axis(size[axis], True), basis, 3, field)
         rows = analysis(expected, transform.analysis, axis)
         expected = synthesis(rows, transform.synthesis, axis)
     assert (layer(field, axes_for(size)) - expected).abs().max() < 1e-12

@@ -16,7 +16,7 @@ from spectrakan.data.write import write_dataset
 from spectrakan.fields import Trajectories
 from spectrakan.models.spectrakan import SpectraKANConfig
 from spectrakan.models.trivial import Persistence, TrivialConfig
-from spectrakan.training.assemble import validation_windows, validator
+from spectrakan.training.assemble import validator
 from spectrakan.training.presets import BUDGETS, OWN_RATES, PLANS, SIZES, preset
 from spectrakan.training.resolve import resolve
 from spectrakan.training.runtime import Runtime
@@ -28,13 +28,12 @@ def test_weights_are_chosen_by_the_relative_error_of_the_whole_rollout(tmp_path)
     np.asarray(made.values)[...] = np.arange(101.0)[None, :, None, None] * np.arange(1.0, 21.0)[:, None, None, None]
     write_dataset(tmp_path / "ramp.h5", made)
     choices = resolve("diffusion_reaction1d", [f"data.path={tmp_path / 'ramp.h5'}", "model.name=persistence"]).config
-    windows = validation_windows(choices, prepare(choices.task, choices.data))
-    assert windows is not None
-    model = Persistence(windows.signature(), TrivialConfig())
+    prepared = prepare(choices.task, choices.data)
+    model = Persistence(prepared.signature(), TrivialConfig())
     # Persistence stays at frame 4 while the truth goes on to 100: errors 1 .. 96.
     expected = (sum(e**2 for e in range(1, 97)) / sum(t**2 for t in range(5, 101))) ** 0.5
     runtime = Runtime(torch.device("cpu"), torch.float32)
-    assert validator(windows, choices.training, runtime)(model) == pytest.approx(expected)
+    assert validator(choices, prepared, runtime)(model) == pytest.approx(expected)
 
 
 def test_long_is_ten_times_short_and_nothing_else():

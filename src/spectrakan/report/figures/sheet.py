@@ -159,7 +159,9 @@ def draw_rows(rows: Sequence[Row], layout: Layout) -> Figure:
                 if isinstance(cell, Panel):
                     before = cells[column - 1] if column else None
                     left = not isinstance(before, Panel) or not np.array_equal(before.up, cell.up)
-                    _draw(axes, cell, layout, left=left, below=_lowest(rows, index, column))
+                    under = rows[index + 1].cells if index + 1 < len(rows) else ()
+                    lowest = column >= len(under) or not isinstance(under[column], Panel)
+                    _draw(axes, cell, layout, left=left, below=lowest)
                     continue
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, cell or "", fontsize=9, ha="center", va="center")
@@ -174,12 +176,6 @@ def draw_rows(rows: Sequence[Row], layout: Layout) -> Figure:
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         return figure
-
-
-def _lowest(rows: Sequence[Row], row: int, column: int) -> bool:
-    """Whether no map is below this one, so that it has the numbers."""
-    below = rows[row + 1].cells if row + 1 < len(rows) else ()
-    return column >= len(below) or not isinstance(below[column], Panel)
 
 
 def _draw(axes: Axes, panel: Panel, layout: Layout, *, left: bool, below: bool) -> None:
