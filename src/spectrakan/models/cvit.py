@@ -121,7 +121,8 @@ class CViT(Operator):
         for block in self.decoder:
             x = block(x, tokens)
         x = self.norm(x)
-        return self.head(self.feed_norm(x + F.gelu(self.feed(x)))).unflatten(1, history.shape[2:-1])
+        output: Tensor = self.head(self.feed_norm(x + F.gelu(self.feed(x)))).unflatten(1, history.shape[2:-1])
+        return output
 
     def encode(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The encoder's tokens, `(batch, patches, width)`."""
@@ -129,7 +130,8 @@ class CViT(Operator):
         tokens = tokens[:, 0] if self.frames is None else self.frames(tokens)
         for block in self.encoder:
             tokens = block(tokens)
-        return self.encoder_norm(tokens)
+        encoded: Tensor = self.encoder_norm(tokens)
+        return encoded
 
 
 class _Frames(nn.Module):
@@ -151,7 +153,8 @@ class _Frames(nn.Module):
         x = self.latents.expand(batch, -1, -1).flatten(0, 1)[:, None]
         for block in self.blocks:
             x = block(x, context)
-        return self.norm(x.view(batch, patches, -1))
+        aggregated: Tensor = self.norm(x.view(batch, patches, -1))
+        return aggregated
 
 
 def lattice_of(signature: OperatorSignature, config: CViTConfig) -> tuple[int, int]:
@@ -193,10 +196,12 @@ class AttentionBlock(nn.Module):
         key, value = (self._heads(part) for part in self.key_value(context).chunk(2, dim=-1))
         attended = F.scaled_dot_product_attention(query, key, value)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
-        return x + self.feed(self.feed_norm(x))
+        changed: Tensor = x + self.feed(self.feed_norm(x))
+        return changed
 
     def _heads(self, rows: Tensor) -> Tensor:
-        return rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        heads: Tensor = rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return heads
 
 
 def _blocks(count: int, width: int, num_heads: int, mlp_ratio: int, *, cross: bool = False) -> nn.ModuleList:
@@ -218,7 +223,8 @@ class Patches(nn.Module):
         self, frames: Float[Tensor, "batch frames *space field"]
     ) -> Float[Tensor, "batch frames patches width"]:
         """Tokens of each frame."""
-        return self.embed(cut(frames, self.patch)) + self.positions
+        tokens: Tensor = self.embed(cut(frames, self.patch)) + self.positions
+        return tokens
 
 
 def cut(frames: Tensor, patch: int) -> Tensor:
@@ -254,7 +260,8 @@ class LatentGrid(nn.Module):
 
     def forward(self, axes: Sequence[Axis]) -> Tensor:
         """One vector for each cell of the grid with these axes, `(cells, width)`."""
-        return self.norm(self.embed(self.interpolate(axes).flatten(0, -2)))
+        embedded: Tensor = self.norm(self.embed(self.interpolate(axes).flatten(0, -2)))
+        return embedded
 
     def interpolate(self, axes: Sequence[Axis]) -> Tensor:
         """The latents at the cell centres, `(*space, latent_width)`."""

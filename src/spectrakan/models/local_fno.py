@@ -66,7 +66,8 @@ class LocalFourierLayer(nn.Module):
 
     def forward(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """`(channel, batch, *space)` to the same shape."""
-        return self.fourier(field, axes) + self.differential(field, axes) + self.integral(field, axes)
+        total: Tensor = self.fourier(field, axes) + self.differential(field, axes) + self.integral(field, axes)
+        return total
 
 
 class LocalFNO(LiftedOperator):

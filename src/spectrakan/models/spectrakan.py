@@ -160,7 +160,8 @@ class SpectraKAN(Operator):
     def token(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The token t of physical inputs, `(B, token_width)`."""
         history, params = self.network_inputs(x, params)
-        return self._need_token()(history, params, self.axes(history, grid))
+        token: Tensor = self._need_token()(history, params, self.axes(history, grid))
+        return token
 
     def modulation(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The global value A of physical inputs, `(B, attention_width)`."""
@@ -202,7 +203,8 @@ class SpectraKAN(Operator):
 
     def _features(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis], token: Tensor | None) -> Tensor:
         conditions = () if self.conditioning is None or token is None else self.conditioning(token)
-        return self.trunk(with_params(channels_first(history), params), axes, conditions)
+        features: Tensor = self.trunk(with_params(channels_first(history), params), axes, conditions)
+        return features
 
     def _value(self, token: Tensor | None, features: Tensor, axes: Sequence[Axis]) -> Tensor | None:
         value: Tensor | None = None

@@ -75,7 +75,8 @@ class SliceAttention(nn.Module):
         pooled = (weights.transpose(1, 2) @ (x * shares[:, None])).unflatten(1, (heads, slices))
         tokens = (pooled @ content[0].transpose(1, 2) + volume * content[1][:, None]) / (volume + SMALLEST_SHARE)
         mixed = F.scaled_dot_product_attention(self.query(tokens), self.key(tokens), self.value(tokens))
-        return weights @ (mixed @ self.out.weight.T.unflatten(0, (heads, -1))).flatten(1, 2) + self.out.bias
+        back: Tensor = weights @ (mixed @ self.out.weight.T.unflatten(0, (heads, -1))).flatten(1, 2) + self.out.bias
+        return back
 
 
 def _by_head(project: nn.Linear, heads: int) -> tuple[Tensor, Tensor]:
@@ -142,7 +143,8 @@ class Transolver(Operator):
         shares = cell_shares(axes, history)
         for block in self.blocks:
             x = block(x, shares)
-        return self.head(self.norm(x)).unflatten(1, space)
+        output: Tensor = self.head(self.norm(x)).unflatten(1, space)
+        return output
 
 
 class _Block(nn.Module):
@@ -157,7 +159,8 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor, shares: Tensor) -> Tensor:
         x = x + self.attention(self.attention_norm(x), shares)
-        return x + self.feed(self.feed_norm(x))
+        changed: Tensor = x + self.feed(self.feed_norm(x))
+        return changed
 
 
 def _start(module: nn.Module) -> None:

@@ -77,7 +77,8 @@ class UNet(Operator):
             across.append(field)
         for level in reversed(range(len(self.decoder))):
             field = self.decoder[level](torch.cat([self.rise[level](field), across[level]], dim=1))
-        return self.out(field)
+        output: Tensor = self.out(field)
+        return output
 
 
 def _two_convolutions(dims: int, before: int, after: int) -> nn.Sequential:

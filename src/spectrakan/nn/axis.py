@@ -53,7 +53,8 @@ def kept(function: Callable[P, T]) -> Callable[P, T]:
         with _cache_lock:
             if key in _cache:
                 _cache.move_to_end(key)
-                return _cache[key][0]
+                found: T = _cache[key][0]
+                return found
         with torch.inference_mode(False):
             made = function(*args, **named)
         if transformed():  # tensors made under a function transform end with it

@@ -65,7 +65,8 @@ def feed_forward(
         return plain_feed_forward(*given)
     if not torch.is_grad_enabled():
         return _FeedForward.forward(None, *given)
-    return _FeedForward.apply(*given)  # type: ignore[no-untyped-call]
+    out: Tensor = _FeedForward.apply(*given)  # type: ignore[no-untyped-call]
+    return out
 
 
 def plain_feed_forward(

@@ -98,4 +98,5 @@ def _ends(weight: Tensor, axis: int, count: int) -> Tensor:
 
 def _on_pairs(matrix: Tensor, value: Tensor) -> Tensor:
     """A matrix on (real parts, imaginary parts) along axis 1 of `(2, n, ..)`."""
-    return torch.tensordot(matrix, value.flatten(0, 1), dims=([1], [0])).unflatten(0, (2, -1))
+    pairs: Tensor = torch.tensordot(matrix, value.flatten(0, 1), dims=([1], [0])).unflatten(0, (2, -1))
+    return pairs

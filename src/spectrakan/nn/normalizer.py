@@ -112,7 +112,8 @@ class RunningMoments:
     @property
     def mean(self) -> Tensor:
         """Mean of each channel."""
-        return self.origin + self.shifted_mean
+        mean: Tensor = self.origin + self.shifted_mean
+        return mean
 
     def scale(self) -> Tensor:
         """Standard deviation of each channel; 1 where it does not exceed the rounding of the values' type."""

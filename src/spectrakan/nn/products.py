@@ -34,7 +34,8 @@ def product(first: Float[Tensor, "m k"], second: Float[Tensor, "k n"]) -> Float[
         return first @ second  # before sizes are compared: a traced program must not be tied to some of them
     fast = ONEDNN and first.dtype == second.dtype == torch.float32 and first.device.type == "cpu"
     if fast and first.numel() * second.shape[1] >= LARGE and _is_dense(first) and _is_dense(second):
-        return torch.ops.mkldnn._linear_pointwise(first, second.T, None, "none", [], "")
+        result: Tensor = torch.ops.mkldnn._linear_pointwise(first, second.T, None, "none", [], "")
+        return result
     return first @ second
 
 
@@ -84,7 +85,8 @@ def synthesis(
 
 def _owned(matrix: Tensor, shape: Sequence[int]) -> Tensor:
     """The same memory in another shape, as a tensor of its own: autograd lets it be overwritten, a view not."""
-    return torch.ops.aten._unsafe_view.default(matrix, shape)
+    whole: Tensor = torch.ops.aten._unsafe_view.default(matrix, shape)
+    return whole
 
 
 def analyse(field: Tensor, weight: Tensor | None, bias: Tensor | None, *matrices: Tensor) -> tuple[Tensor, ...]:
@@ -103,7 +105,8 @@ def synthesise(start: Tensor | None, coefficients: list[Tensor], matrices: list[
     """`start` (or zero) plus the synthesis along each axis; `start` is overwritten."""
     if transformed() or not torch.is_grad_enabled():
         return _total(start, coefficients, matrices)
-    return _Synthesise.apply(start, *coefficients, *matrices)  # type: ignore[no-untyped-call]
+    total: Tensor = _Synthesise.apply(start, *coefficients, *matrices)  # type: ignore[no-untyped-call]
+    return total
 
 
 def _total(start: Tensor | None, coefficients: Sequence[Tensor], matrices: Sequence[Tensor]) -> Tensor:

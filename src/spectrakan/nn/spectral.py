@@ -57,7 +57,8 @@ class ModeMixing(nn.Module):
             return plain_mix(rows, weight, gate)
         if not torch.is_grad_enabled():
             return _Mix.forward(None, rows, weight, gate)
-        return _Mix.apply(rows, weight, gate)  # type: ignore[no-untyped-call]
+        mixed: Tensor = _Mix.apply(rows, weight, gate)  # type: ignore[no-untyped-call]
+        return mixed
 
 
 def plain_mix(rows: Tensor, weight: Tensor, gate: Tensor | None) -> Tensor:
@@ -151,4 +152,5 @@ def multiply_modes(
     columns = torch.view_as_real(fields).permute(2, 3, 0, 1).reshape(modes, 2 * channels, -1)
     product = torch.bmm(real_form(torch.view_as_real(weight)), columns)
     pairs = product.view(modes, 2, out, -1).permute(2, 3, 0, 1).contiguous()
-    return torch.view_as_complex(pairs)
+    result: Tensor = torch.view_as_complex(pairs)
+    return result
