@@ -75,7 +75,9 @@ def _check_first(subject: Subject, asked: Asked) -> None:
         own = subject.prepared()
         check_bands(own.split)
         if own.trajectories.grid.shape != subject.trajectories.grid.shape:
-            raise ConfigError("error bands hold on the grid they were calibrated on, that of training; leave --bands out")
+            raise ConfigError(
+                "error bands hold on the grid they were calibrated on, that of training; leave --bands out"
+            )
 
 
 def _scores(subject: Subject, asked: Asked, runtime: Runtime) -> dict[str, Any]:

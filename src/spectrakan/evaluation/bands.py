@@ -3,8 +3,8 @@
 With n calibration trajectories of scores r_1 .. r_n and k = ceil((n + 1) c), the k-th smallest score q covers
 the score of a new trajectory with probability at least c (and at most c + 1/(n + 1) without ties), if the new
 one is exchangeable with the n. Nothing is assumed of the model. A failed rollout (NaN) has an infinite score: it
-lies outside every finite band, and inside an infinite one.
-The score of a trajectory is its largest error, max_{t,x,field} |P - T| / scale, so a band covers all its cells at once.
+lies outside every finite band, and inside an infinite one. The score of a trajectory is its largest error,
+max_{t,x,field} |P - T| / scale, so a band covers all its cells at once.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Bands:
     def _checked_width(self, shape: Sequence[int]) -> Tensor:
         if tuple(shape[1:]) != tuple(self.half_width.shape):
             raise ShapeError(
-                f"the bands are for (time, *space, channel) = {tuple(self.half_width.shape)}, got {tuple(shape[1:])}; "
-                "errors differ between resolutions and horizons: calibrate bands for these"
+                f"the bands are for (time, *space, channel) = {tuple(self.half_width.shape)}, got "
+                f"{tuple(shape[1:])}; errors differ between resolutions and horizons: calibrate bands for these"
             )
         return self.half_width
 
@@ -165,7 +165,7 @@ def calibrated(
     none): a shape taken from the calibration part would void the guarantee.
     """
     check_bands(split, coverage)
-    frames = scored_frames(trajectories, as_operator(model, trajectories).signature.history, horizon).horizon
+    frames, _ = scored_frames(trajectories, as_operator(model, trajectories).signature.history, horizon)
     shaping = split.part("validation") or split.part("train")
     scale = residual_scale(*all_predicted(model, trajectories, shaping, frames, settings))
     pair = all_predicted(model, trajectories, split.part("calibration"), frames, settings)
