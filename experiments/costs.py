@@ -26,7 +26,7 @@ from experiments.cells import Cell, run_settings
 from experiments.main import TABLE
 from experiments.scales import TRIVIAL, scale_named
 from experiments.summaries import NAMES, Result, Results, row_name
-from spectrakan.data.generate import generate_lazily
+from spectrakan.data.generate import generate
 from spectrakan.data.prepare import GENERATED_SAMPLES, NO_TEST, Prepared, find, trimmed
 from spectrakan.data.problems import problem_named
 from spectrakan.fields import Array
@@ -218,7 +218,7 @@ def data_of(config: RunSettings) -> Prepared:
     if own.path is not None or problem.equation is None:
         return planned(problem, own, find(problem, own))
     frames = None if own.frames is None else (own.frames - 1) * own.stride_time + 1
-    lazy = generate_lazily(problem.name, 1, own.resolution, frames=frames, params=own.params)
+    lazy = generate(problem.name, 1, own.resolution, frames=frames, params=own.params, dtype=None)
     count = own.num_samples or GENERATED_SAMPLES
 
     def random(array: Array | None) -> Any:

@@ -19,7 +19,7 @@ from experiments.campaign import Execution, as_they_end, run_cells
 from experiments.cells import Cell
 from spectrakan.cli.cluster import ClusterArray, connected
 from spectrakan.cli.generate import generate
-from spectrakan.data.generate import generate_lazily
+from spectrakan.data.generate import generate as solved
 from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, RunError
 
@@ -53,7 +53,7 @@ def slow_square(number: int) -> int:
 )
 def test_files_made_by_workers_are_the_same_bytes(client, monkeypatch, tmp_path: Path, problem, frames, params):
     monkeypatch.setattr("spectrakan.fields.trajectories.BLOCK_BYTES", 4 * 16**2 * 3 * 8)  # several blocks
-    made = generate_lazily(problem, 11, 16, frames=frames, params=params)
+    made = solved(problem, 11, 16, frames=frames, params=params, dtype=None)
     told: list[tuple[int, int]] = []
     array = ClusterArray(client, made.values, lambda done, total: told.append((done, total)))
     alone, shared = tmp_path / "alone.h5", tmp_path / "shared.h5"

@@ -76,13 +76,10 @@ def test_several_resolutions_are_solved_and_laid_side_by_side(droplets, capsys):
     assert "Trained at 8" in capsys.readouterr().out
 
 
-def test_bands_on_another_grid_are_warned_of_on_the_terminal(droplets, tmp_path, capsys):
+def test_bands_on_another_grid_are_refused(droplets, tmp_path):
     write_dataset(tmp_path / "finer.h5", generate("droplet2d", 3, 16, seed=5, frames=5, dtype=np.float32))
-    evaluate(droplets, data=tmp_path / "finer.h5", bands=True)
-    told = capsys.readouterr().out
-    assert "nothing is promised" in told
-    assert "warning: bands calibrated on (8, 8) cells are interpolated to (16, 16)" in told
-    assert read(droplets, "finer-bands")["bands"]["promised"] is None
+    with pytest.raises(ConfigError, match="on the grid they were calibrated on"):
+        evaluate(droplets, data=tmp_path / "finer.h5", bands=True)
 
 
 def test_a_file_of_others_is_scored(droplets, tmp_path, capsys):

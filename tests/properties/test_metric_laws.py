@@ -109,7 +109,7 @@ def test_merged_streams_equal_the_whole(pair, data):
     left, right = MetricAccumulator(), MetricAccumulator()
     left.update(pred[:cut], target[:cut])
     right.update(pred[cut:], target[cut:])
-    left.merge(right.state())
+    left.merge(right)
     assert same(left.result().reduced, evaluate_fields(pred, target), rel=1e-12)
 
 

@@ -62,6 +62,8 @@ def check(
     A mapping is a YAML file that names the arrays of a foreign file, their axes in stored order (sample, time, x, y,
     z, channel) and their fields; `spectrakan check --explain-mapping` prints one with comments.
     """
+    from dataclasses import asdict
+
     from spectrakan.data.check import check_dataset
     from spectrakan.training.display import progress_bar
 
@@ -71,7 +73,7 @@ def check(
     with progress_bar(f"checking {title}") as progress:
         health = check_dataset(trajectories, recorded, progress)
     if as_json:
-        print(json.dumps(health.to_json(), indent=2))
+        print(json.dumps(asdict(health), indent=2))
     else:
         print(path or problem)
         for name, text in (*health.facts.items(), *_contents(health)):
@@ -109,6 +111,7 @@ def _load(path: Path | None, name: str, mapping: Path | None) -> Trajectories:
 
 
 def _read_split(path: Path) -> Split:
+    from spectrakan.config import build_settings
     from spectrakan.data.split import Split
     from spectrakan.storage import read_json
 
@@ -118,7 +121,7 @@ def _read_split(path: Path) -> Split:
     inner = document.get("split", document) if isinstance(document, dict) else document
     if not isinstance(inner, dict):
         raise DataFormatError(f"'{path}' must hold lists of indices by part, got {type(inner).__name__}")
-    return Split.from_json(inner)
+    return build_settings(Split, inner, where="split")
 
 
 def _contents(health: Health) -> Iterator[tuple[str, str]]:

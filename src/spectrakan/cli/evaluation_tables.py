@@ -65,7 +65,7 @@ def _print_bands(found: dict[str, Any]) -> None:
     promised = "nothing is promised" if found["promised"] is None else f"promised {found['promised']:.1%}"
     kept = "" if found["promised"] is None else ", kept" if found["kept"] else ", NOT kept"
     print(
-        f"Bands per {found['per']} from {found['num_calibration']} trajectories hold for {found['measured']:.1%} of "
+        f"Bands from {found['num_calibration']} trajectories hold for {found['measured']:.1%} of "
         f"{found['num_test']} others, {promised} (standard error {found['standard_error']:.1%}){kept}"
     )
     for message in found.get("warnings", []):

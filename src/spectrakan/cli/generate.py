@@ -51,7 +51,7 @@ def generate(
     import numpy as np
 
     from spectrakan.data.download import require_space
-    from spectrakan.data.generate import generate_lazily
+    from spectrakan.data.generate import generate as solved
     from spectrakan.data.write import write_dataset
     from spectrakan.evaluation import check_output
     from spectrakan.training.display import progress_bar
@@ -62,7 +62,8 @@ def generate(
     with ExitStack() as stack:
         progress = stack.enter_context(progress_bar(f"solving {problem}"))
         shown = None if cluster else progress
-        made = generate_lazily(problem, num_samples, resolution, seed, frames=frames, params=params, progress=shown)
+        asked = (problem, num_samples, resolution, seed)
+        made = solved(*asked, frames=frames, params=params, dtype=None, progress=shown)
         kind = np.dtype(np.float64 if double else np.float32)
         arrays = [array for array in (made.values, made.inputs) if array is not None]
         size = kind.itemsize * sum(math.prod(array.shape) for array in arrays)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from spectrakan.cli.subject import Subject, load_subject, prepared_run, start_pr
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation import (
-    BandWarning,
     EvaluationSettings,
     band_coverage,
     calibrated,
@@ -80,7 +78,12 @@ def _check_first(subject: Subject, asked: Asked) -> None:
     if "stability" in asked.questions:
         check_stability(subject.model, subject.trajectories)
     if "bands" in asked.questions:
-        check_bands(subject.prepared().split)
+        own = subject.prepared()
+        check_bands(own.split)
+        if own.trajectories.grid.shape != subject.trajectories.grid.shape:
+            raise ConfigError(
+                "error bands hold on the grid they were calibrated on, that of training; leave --bands out"
+            )
 
 
 def _scores(subject: Subject, asked: Asked, runtime: Runtime) -> dict[str, Any]:
@@ -124,10 +127,7 @@ def _bands(subject: Subject, horizon: int | None) -> dict[str, Any]:
             time_ordered=ordered,
             settings=EvaluationSettings(progress=progress),
         )
-    with warnings.catch_warnings(record=True) as noticed:
-        warnings.simplefilter("always", BandWarning)
-        found = band_coverage(subject.model, made, subject.trajectories, subject.samples)
-    return found | {"warnings": sorted({str(each.message) for each in noticed})}
+    return band_coverage(subject.model, made, subject.trajectories, subject.samples)
 
 
 QUESTIONS: dict[str, Callable[[Subject, int | None], dict[str, Any]]] = {

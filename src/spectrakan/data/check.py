@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,10 +57,6 @@ class Health:
     leakage: Leakage
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 def check_dataset(trajectories: Trajectories, split: Split | None = None, progress: Progress | None = None) -> Health:

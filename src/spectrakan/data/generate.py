@@ -32,10 +32,12 @@ def generate(
     *,
     frames: int | None = None,
     params: Mapping[str, Any] | None = None,
-    dtype: npt.DTypeLike = np.float64,
+    dtype: npt.DTypeLike | None = np.float64,
     progress: Progress | None = None,
 ) -> Trajectories:
     """Samples of a problem, solved in float64 and held in memory as `dtype`.
+
+    With `dtype=None` each sample is solved for when it is read: what a writer of large files needs.
 
     `resolution` is cells per axis (one number means all axes), `frames` how many frames from the first on
     (the step between frames stays, so more than the problem's own run on past its end). `params` set the
@@ -46,8 +48,47 @@ def generate(
     >>> made.inputs.shape, made.values.shape
     ((2, 1, 16, 16, 1), (2, 1, 16, 16, 1))
     """
-    lazy = generate_lazily(problem, num_samples, resolution, seed, frames=frames, params=params, progress=progress)
-    return in_memory(lazy, dtype=dtype)
+    equation = equation_of(problem)
+    if num_samples < 1 or seed < 0:
+        raise ConfigError(f"num_samples must be at least 1 and seed at least 0, got {num_samples} and {seed}")
+    config = {key: value.item() if isinstance(value, np.generic) else value for key, value in (params or {}).items()}
+    origin = {"seed": seed, "params": dict(config)}
+    varied = _drawn(equation, config, num_samples, seed)
+    parameters = build_settings(equation.parameters, config, where=problem)
+    axes = len(equation.resolution)
+    cells = (
+        (resolution,) * axes if isinstance(resolution, int) else tuple(map(int, resolution or equation.resolution))
+    )
+    if len(cells) != axes or min(cells) < 4:
+        raise ConfigError(f"{equation.name} has {axes} axes of at least 4 cells; got resolution {resolution}")
+    times = _times(equation, frames)
+    # A parameter may have changed what the ends of the axes do, for all of them.
+    boundary = getattr(parameters, "boundary", None)
+
+    def stored(frames: int, channels: int, *, inputs: bool) -> LazyArray:
+        shape = (num_samples, frames, *cells, channels)
+        source = SolvedArray(equation, parameters, times, seed, varied, shape, inputs, None if inputs else progress)
+        return LazyArray.stack([Part(source, tuple(range(len(shape))))])
+
+    lazy = Trajectories(
+        values=stored(len(times), len(equation.fields), inputs=False),
+        grid=replace(equation.grid(cells), boundary=equation.boundary if boundary is None else (boundary,) * axes),
+        times=np.array(times),
+        fields=equation.fields,
+        inputs=stored(1, len(equation.input_fields), inputs=True) if equation.steady else None,
+        input_fields=equation.input_fields,
+        params=np.stack(list(varied.values()), axis=1) if varied else None,
+        param_names=tuple(varied),
+        name=equation.name,
+        # The numbers among the parameters that all samples share.
+        constants={
+            name: float(value)
+            for name, value in as_mapping(parameters).items()
+            if isinstance(value, float) and name not in varied
+        },
+        origin=origin,
+    )
+    return lazy if dtype is None else in_memory(lazy, dtype=dtype)
 
 
 def in_memory(
@@ -70,63 +111,6 @@ def in_memory(
         params=lazy.params if first.param_names else None,
         # Samples that lost frames, fields, cells or parameters cannot be solved anew from their origin.
         origin=lazy.origin if unchanged == whole else {},
-    )
-
-
-def generate_lazily(
-    problem: str,
-    num_samples: int,
-    resolution: int | Sequence[int] | None = None,
-    seed: int = 0,
-    *,
-    frames: int | None = None,
-    params: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> Trajectories:
-    """The same samples as `generate`, each solved for when it is read: what a writer of large files needs."""
-    equation = equation_of(problem)
-    if num_samples < 1 or seed < 0:
-        raise ConfigError(f"num_samples must be at least 1 and seed at least 0, got {num_samples} and {seed}")
-    config = {key: value.item() if isinstance(value, np.generic) else value for key, value in (params or {}).items()}
-    origin = {"seed": seed, "params": dict(config)}
-    names, varied = _drawn(equation, config, num_samples, seed)
-    recipe = Recipe(
-        equation=equation,
-        parameters=build_settings(equation.parameters, config, where=problem),
-        resolution=_resolution(equation, resolution),
-        times=_times(equation, frames),
-        seed=seed,
-        varied_names=names,
-        varied=varied,
-    )
-    # A parameter may have changed what the ends of the axes do, for all of them.
-    boundary = getattr(recipe.parameters, "boundary", None)
-
-    def stored(frames: int, channels: int, *, inputs: bool) -> LazyArray:
-        shape = (num_samples, frames, *recipe.resolution, channels)
-        source = RecipeSource(recipe, shape, inputs, None if inputs else progress)
-        return LazyArray.stack([Part(source, tuple(range(len(shape))))])
-
-    return Trajectories(
-        values=stored(len(recipe.times), len(equation.fields), inputs=False),
-        grid=replace(
-            equation.grid(recipe.resolution),
-            boundary=equation.boundary if boundary is None else (boundary,) * len(recipe.resolution),
-        ),
-        times=np.array(recipe.times),
-        fields=equation.fields,
-        inputs=stored(1, len(equation.input_fields), inputs=True) if equation.steady else None,
-        input_fields=equation.input_fields,
-        params=varied,
-        param_names=names,
-        name=equation.name,
-        # The numbers among the parameters that all samples share.
-        constants={
-            name: float(value)
-            for name, value in as_mapping(recipe.parameters).items()
-            if isinstance(value, float) and name not in names
-        },
-        origin=origin,
     )
 
 
@@ -155,16 +139,6 @@ def solve(problem: str, initial: Tensor | npt.NDArray[Any], times: Sequence[floa
     return equation.solve(start, [float(time) for time in times], parameters)
 
 
-def _resolution(equation: Equation, resolution: int | Sequence[int] | None) -> tuple[int, ...]:
-    axes = len(equation.resolution)
-    if resolution is None:
-        return equation.resolution
-    cells = (resolution,) * axes if isinstance(resolution, int) else tuple(int(size) for size in resolution)
-    if len(cells) != axes or min(cells) < 4:
-        raise ConfigError(f"{equation.name} has {axes} axes of at least 4 cells; got resolution {resolution}")
-    return cells
-
-
 def _times(equation: Equation, frames: int | None) -> tuple[float, ...]:
     """The first frames of the equation's own clock, which goes on at its last step."""
     own = equation.times
@@ -180,76 +154,39 @@ def _times(equation: Equation, frames: int | None) -> tuple[float, ...]:
 
 def _drawn(
     equation: Equation, config: dict[str, Any], num_samples: int, seed: int
-) -> tuple[tuple[str, ...], npt.NDArray[np.float64] | None]:
-    """Take numbers given as pairs (low, high) out of the config and draw them: names, values `(samples, names)`."""
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Take numbers given as pairs (low, high) out of the config and draw them, `(samples,)` by name."""
     defaults = equation.parameters()
     numbers = {entry.name for entry in fields(defaults) if isinstance(getattr(defaults, entry.name), float)}
-    ranges: dict[str, tuple[float, float]] = {}
-    for name in [name for name in config if name in numbers and isinstance(config[name], list | tuple)]:
+    names = [name for name in config if name in numbers and isinstance(config[name], list | tuple)]
+    if not names:
+        return {}
+    # A key of three numbers: the fields of sample i are drawn from (seed, i).
+    shares = np.array([np.random.default_rng((seed, sample, 1)).random(len(names)) for sample in range(num_samples)])
+    drawn = {}
+    for name, share in zip(names, shares.T, strict=True):
         bounds = config.pop(name)
         for bound in bounds:
             build_settings(equation.parameters, {name: bound}, where=equation.name)
         if len(bounds) != 2 or not bounds[0] < bounds[1]:
             raise ConfigError(f"{equation.name}.{name} must be a number or a pair (low, high), got {bounds}")
-        ranges[name] = (float(bounds[0]), float(bounds[1]))
-    if not ranges:
-        return (), None
-    low, high = np.array(list(ranges.values())).T
-    # A key of three numbers: the fields of sample i are drawn from (seed, i).
-    drawn = [np.random.default_rng((seed, sample, 1)).random(len(ranges)) for sample in range(num_samples)]
-    return tuple(ranges), low + (high - low) * np.array(drawn)
+        low, high = map(float, bounds)
+        drawn[name] = low + (high - low) * share
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
-    """An equation, its parameters, a grid, times and a seed.
+class SolvedArray:
+    """One array of a generated set, `(samples, time, *space, channel)` in float64, made when a block is read.
 
-    `varied` `(num_samples, len(varied_names))` are parameters that differ from sample to sample.
+    `varied` `(samples,)` are parameters that differ from sample to sample; `inputs` asks for the drawn fields.
     """
 
     equation: Equation
     parameters: Any
-    resolution: tuple[int, ...]
     times: tuple[float, ...]
     seed: int
-    varied_names: tuple[str, ...] = ()
-    varied: npt.NDArray[np.float64] | None = None
-
-    def draw(self, samples: range) -> Tensor:
-        """Initial or input fields `(len(samples), *space, channels)`, float64."""
-        return torch.cat([self._draw_sample(number) for number in samples])
-
-    def solve(self, samples: range) -> Tensor:
-        """Solutions `(len(samples), times, *space, channels)`, float64."""
-        own: dict[str, Tensor] = {}
-        if self.varied is not None:
-            values = torch.from_numpy(self.varied[samples.start : samples.stop])
-            own = dict(zip(self.varied_names, values.unbind(1), strict=True))
-        solved = self.equation.solve_varied(self.draw(samples), self.times, self.parameters, own)
-        if not bool(solved.isfinite().all()):
-            broken = samples[int((~solved.isfinite()).flatten(1).any(1).nonzero()[0])]
-            raise SpectraKANError(
-                f"{self.equation.name}: the solution of sample {broken} is not finite; "
-                "its parameters or its resolution ask too much of the solver"
-            )
-        return solved
-
-    def _draw_sample(self, number: int) -> Tensor:
-        """One sample, from its own stream of random numbers, with its own values of parameters."""
-        changes: dict[str, Any] = {}
-        if self.varied is not None:
-            changes |= dict(zip(self.varied_names, self.varied[number].tolist(), strict=True))
-        # One seed from two numbers, so that streams of different sets do not overlap.
-        state = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)
-        generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
-        return self.equation.sample(1, self.resolution, replace(self.parameters, **changes), generator)
-
-
-@dataclass(frozen=True, eq=False)
-class RecipeSource:
-    """One array of a generated set, `(samples, time, *space, channel)` in float64, made when a block is read."""
-
-    recipe: Recipe
+    varied: Mapping[str, npt.NDArray[np.float64]]
     shape: tuple[int, ...]
     inputs: bool = False
     progress: Progress | None = None
@@ -259,7 +196,29 @@ class RecipeSource:
         """The samples of the block as one batch where they follow each other, else one by one."""
         samples = range(self.shape[0])[block[0]]
         batches = [samples] if samples.step == 1 else [range(sample, sample + 1) for sample in samples]
-        made = [self.recipe.draw(batch)[:, None] if self.inputs else self.recipe.solve(batch) for batch in batches]
+        made = torch.cat([self._made(batch) for batch in batches])
         if self.progress is not None:
             self.progress(samples[-1] + 1, self.shape[0])
-        return torch.cat(made).numpy()[(slice(None), *block[1:])]
+        return made.numpy()[(slice(None), *block[1:])]
+
+    def _made(self, samples: range) -> Tensor:
+        drawn = torch.cat([self._drawn(number) for number in samples])
+        if self.inputs:
+            return drawn[:, None]
+        own = {name: torch.from_numpy(row[samples.start : samples.stop]) for name, row in self.varied.items()}
+        solved = self.equation.solve_varied(drawn, self.times, self.parameters, own)
+        if not bool(solved.isfinite().all()):
+            broken = samples[int((~solved.isfinite()).flatten(1).any(1).nonzero()[0])]
+            raise SpectraKANError(
+                f"{self.equation.name}: the solution of sample {broken} is not finite; "
+                "its parameters or its resolution ask too much of the solver"
+            )
+        return solved
+
+    def _drawn(self, number: int) -> Tensor:
+        """Initial or input fields of one sample, from its own stream of random numbers and its own parameters."""
+        own = {name: float(row[number]) for name, row in self.varied.items()}
+        # One seed from two numbers, so that streams of different sets do not overlap.
+        state = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)
+        generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
+        return self.equation.sample(1, self.shape[2:-1], replace(self.parameters, **own), generator)

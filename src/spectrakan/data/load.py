@@ -56,18 +56,14 @@ def load_dataset(
     chosen = mapped.as_mapping(mapping)
     with released(path), decoding(path):
         container = open_container(path)
-        found = _read(container) if chosen is None else mapped.read(container, chosen)
+        readers = LAYOUTS if chosen is None else (lambda container: mapped.read(container, chosen),)
+        found = next((found for read in readers if (found := read(container)) is not None), None)
+        if found is None:
+            raise DataFormatError(
+                f"'{path}' is {container.kind}, but its arrays have no known meaning: "
+                f"{container.describe()}; {REMEDY}"
+            )
         return held(found, min(HELD_BYTES, most_bytes))
-
-
-def _read(container: Container) -> Trajectories:
-    found = next((found for read in LAYOUTS if (found := read(container)) is not None), None)
-    if found is None:
-        raise DataFormatError(
-            f"'{container.path}' is {container.kind}, but its arrays have no known meaning: "
-            f"{container.describe()}; {REMEDY}"
-        )
-    return found
 
 
 def every_cell(found: Trajectories, stride: int) -> Trajectories:

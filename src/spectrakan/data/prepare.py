@@ -13,12 +13,12 @@ from pydantic import Field
 
 from spectrakan.config import Count, settings
 from spectrakan.data.check import require_finite
-from spectrakan.data.generate import generate_lazily, in_memory
+from spectrakan.data.generate import generate, in_memory
 from spectrakan.data.load import every_cell, held, load_dataset
 from spectrakan.data.problems import Problem, find_problem, problem_named
 from spectrakan.data.regenerate import coarsen
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_trajectories
-from spectrakan.data.windows import Starts, Windows, WindowSettings
+from spectrakan.data.windows import Starts, Windows, WindowSettings, signature
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, OperatorSignature, Progress, SpaceGroup, Trajectories
 
@@ -149,7 +149,8 @@ def prepare(
     shares = config.split or (entry.split if tests is None else NO_TEST)
     split = split_trajectories(found, shares, config.seed)
     if tests is not None:
-        require_same_kind(found, tests)
+        if len({replace(signature(each, 1), boundary=()) for each in (found, tests)}) > 1:
+            raise ConfigError(f"test data differ in kind from the others: {tests.summary} beside {found.summary}")
         require_finite(tests, config.test_path or f"{entry.name} (test)")
     history = config.history or (1 if found.steady else entry.history)
     horizon = _horizon(entry, config, found, split, history)
@@ -168,13 +169,14 @@ def obtain(
     """
     if config.path is not None or problem.equation is None:
         return held(find(problem, config), 1e9 * config.memory_gigabytes)
-    lazy = generate_lazily(
+    lazy = generate(
         problem.name,
         config.num_samples or GENERATED_SAMPLES,
         config.solved_at or config.resolution,
         config.seed,
         frames=None if config.frames is None else (config.frames - 1) * config.stride_time + 1,
         params=config.params,
+        dtype=None,
         progress=progress,
     )
     kept = replace(config, num_samples=None, resolution=config.resolution if config.solved_at else None)
@@ -232,17 +234,6 @@ def trimmed(data: Trajectories, config: DataSettings) -> Trajectories:
     if config.resolution is not None and set(data.grid.shape) != {config.resolution}:
         data = coarsen(data, config.resolution)
     return data if config.use_params else replace(data, params=None, param_names=())
-
-
-def require_same_kind(data: Trajectories, test: Trajectories) -> None:
-    """Refuse test samples of other fields, parameters or axes."""
-
-    def kind(found: Trajectories) -> tuple[Any, ...]:
-        names = [tuple(spec.name for spec in specs) for specs in (found.input_fields, found.fields)]
-        return (*names, found.param_names, len(found.grid.shape))
-
-    if kind(data) != kind(test):
-        raise ConfigError(f"test data differ in kind from the others: {test.summary} beside {data.summary}")
 
 
 def _horizon(problem: Problem, config: DataSettings, data: Trajectories, split: Split, history: int) -> int:

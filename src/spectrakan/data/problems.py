@@ -144,10 +144,7 @@ def register_problem(problem: Problem | Equation | Trajectories) -> Problem:
     An `Equation` or `Trajectories` is made a problem with default facts first. Installed packages register theirs
     by an entry point of the group `spectrakan.problems` that gives a `Problem`, or a function that makes one.
     """
-    if isinstance(problem, Equation):
-        problem = Problem.from_equation(problem)
-    elif isinstance(problem, Trajectories):
-        problem = Problem.from_trajectories(problem)
+    problem = _as_problem(problem)
     if not problem.name or problem.name in PROBLEMS or problem.name in _registered:
         raise ConfigError(f"a problem called '{problem.name}' exists already; choose another name")
     _registered[problem.name] = problem
@@ -194,7 +191,14 @@ def _load_entry_points(name: str | None = None) -> None:
             continue
         found = point.load()
         made = found() if callable(found) and not isinstance(found, Equation) else found
-        problem = Problem.from_equation(made) if isinstance(made, Equation) else made
-        if not isinstance(problem, Problem):
-            raise ConfigError(f"the entry point '{point.name}' gives {type(made).__name__}, expected a Problem")
-        _registered[point.name] = replace(problem, name=point.name)
+        _registered[point.name] = replace(_as_problem(made), name=point.name)
+
+
+def _as_problem(made: Any) -> Problem:
+    if isinstance(made, Equation):
+        return Problem.from_equation(made)
+    if isinstance(made, Trajectories):
+        return Problem.from_trajectories(made)
+    if not isinstance(made, Problem):
+        raise ConfigError(f"got {type(made).__name__}, expected a Problem, an Equation or Trajectories")
+    return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectrakan.data.generate import generate_lazily
+from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Array, Grid, Trajectories
 from spectrakan.numerics.resample import overlap_matrix
@@ -38,13 +38,14 @@ def _solved_anew(trajectories: Trajectories, resolution: int | None, frames: int
             "`generate`, or were strided or averaged since; make sets with `spectrakan generate TASK --resolution R "
             "--frames N` and evaluate on those"
         )
-    return generate_lazily(
+    return generate(
         trajectories.name,
         trajectories.num_samples,
         _shape_at(trajectories, resolution),
         seed,
         frames=None if trajectories.steady else frames or len(trajectories.times),
         params=params,
+        dtype=None,
     )
 
 

@@ -14,12 +14,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import field
 from itertools import accumulate
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
-from spectrakan.config import as_mapping, build_settings, settings
+from spectrakan.config import build_settings, settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 
@@ -67,11 +67,7 @@ class SplitSettings:
 
 @settings
 class Split:
-    """Sample indices of each part, increasing; what a run's record keeps of it.
-
-    >>> Split.from_json(Split(train=(0, 2), validation=(), calibration=(), test=(1,)).to_json()).train
-    (0, 2)
-    """
+    """Sample indices of each part, increasing; what a run's record keeps of it."""
 
     train: tuple[Index, ...]
     """Samples that the weights are fitted to."""
@@ -97,15 +93,6 @@ class Split:
             raise ConfigError(f"unknown part '{name}'; known: {', '.join((*PARTS, 'unused'))}")
         indices: tuple[int, ...] = getattr(self, name)
         return indices
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain lists of indices by part."""
-        return as_mapping(self)
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Split:
-        """The split that `to_json` wrote."""
-        return build_settings(cls, document, where="split")
 
 
 def split_trajectories(trajectories: Trajectories, config: SplitSettings | None = None, seed: int = 0) -> Split:
@@ -154,7 +141,7 @@ def split_frames(num_samples: int, num_frames: int, config: SplitSettings) -> Sp
     {'train': (0, 45), 'validation': (50, 73), 'test': (78, 100)}
     """
     frames = _successive(num_frames, config, 2, "frames")
-    return Split.from_json({"frames": frames, **{name: list(range(num_samples)) for name in frames}})
+    return build_settings(Split, {"frames": frames, **{name: list(range(num_samples)) for name in frames}})
 
 
 def _successive(total: int, config: SplitSettings, least: int, things: str) -> dict[str, tuple[int, int]]:
@@ -196,7 +183,7 @@ def _at_random(groups: Sequence[Sequence[int]], config: SplitSettings, seed: int
         # The last groups go to parts that would otherwise stay empty (few groups, or large ones).
         eligible = empty if empty and len(order) - position <= len(empty) else range(len(PARTS))
         parts[max(eligible, key=lambda index: missing[index])].extend(groups[int(chosen)])
-    return Split.from_json({name: sorted(part) for name, part in zip(PARTS, parts, strict=True)})
+    return build_settings(Split, {name: sorted(part) for name, part in zip(PARTS, parts, strict=True)})
 
 
 def _in_time_order(groups: Sequence[Sequence[int]], config: SplitSettings) -> Split:
@@ -210,7 +197,7 @@ def _in_time_order(groups: Sequence[Sequence[int]], config: SplitSettings) -> Sp
         if not parts[name]:
             raise ConfigError(f"every sample of the part '{name}' comes again later, so nothing is left of it")
     used = {index for part in parts.values() for index in part}
-    return Split.from_json({**parts, "unused": [index for index in range(total) if index not in used]})
+    return build_settings(Split, {**parts, "unused": [index for index in range(total) if index not in used]})
 
 
 def _targets(total: int, fractions: Sequence[float]) -> list[int]:

@@ -2,8 +2,6 @@
 
 from spectrakan.evaluation.bands import (
     Bands,
-    BandWarning,
-    Coverage,
     band_coverage,
     calibrate_bands,
     calibrated,

@@ -3,27 +3,22 @@
 With n calibration trajectories of scores r_1 .. r_n and k = ceil((n + 1) c), the k-th smallest score q covers
 the score of a new trajectory with probability at least c (and at most c + 1/(n + 1) without ties), if the new
 one is exchangeable with the n. Nothing is assumed of the model. A failed rollout (NaN) has an infinite score: it
-lies outside every finite band, and inside an infinite one.
-
-    per="cell"        r_i = |P - T| in each cell, frame and field on its own: each cell is covered with
-                      probability c, a whole trajectory with much less
-    per="trajectory"  r_i = max_{t,x,field} |P - T| / scale: all cells of a trajectory at once
+lies outside every finite band, and inside an infinite one. The score of a trajectory is its largest error,
+max_{t,x,field} |P - T| / scale, so a band covers all its cells at once.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
 
 from spectrakan.data.split import Split
-from spectrakan.errors import ConfigError, ShapeError, nearest
+from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, all_predicted, heading
 from spectrakan.evaluation.evaluate import scored_frames
 from spectrakan.evaluation.operators import as_operator
@@ -31,31 +26,7 @@ from spectrakan.fields import Trajectories
 from spectrakan.metrics.shapes import Fields, as_float64, check_fields, check_pair
 from spectrakan.runs.record import as_json
 
-KINDS = ("cell", "trajectory")
-
-
-class BandWarning(UserWarning):
-    """The bands are used where their coverage is not guaranteed."""
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Fraction of truths inside the bands, beside the nominal coverage."""
-
-    measured: float
-    promised: float | None
-    """None where calibration and test trajectories are not exchangeable."""
-    standard_error: float
-    """sqrt(c (1 - c) (1/n_cal + 1/n_test)) with c the nominal coverage: chance of both splits."""
-    num_calibration: int
-    num_test: int
-
-    def kept(self) -> bool:
-        """Whether coverage is promised and the measured one is at most two standard errors below it.
-
-        The promise is a lower bound: perfect predictions are covered always and keep it.
-        """
-        return self.promised is not None and self.measured >= self.promised - 2 * self.standard_error
+NO_PROMISE = "calibration and test trajectories are split by time, so coverage is not guaranteed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +34,6 @@ class Bands:
     """Half-widths `(time, *space, channel)` in physical units around a prediction."""
 
     half_width: Tensor
-    per: str
     coverage: float
     """Nominal coverage."""
     num_calibration: int
@@ -72,54 +42,42 @@ class Bands:
     def interval(self, pred: Fields) -> tuple[Tensor, Tensor]:
         """Lower and upper end of the band around predictions `(B, T, *space, C)`; an infinite band is all numbers."""
         values = as_float64(pred)
-        width = self._width_on(tuple(values.shape)).to(values.device)
+        width = self._checked_width(values.shape).to(values.device)
         return (
             torch.where(width.isinf(), -torch.inf, values - width),
             torch.where(width.isinf(), torch.inf, values + width),
         )
 
-    def measure(self, pred: Fields, target: Fields) -> Coverage:
-        """Fraction of cells (or of whole trajectories) of held-out samples that lie inside.
+    def measure(self, pred: Fields, target: Fields) -> dict[str, Any]:
+        """How many held-out trajectories lie inside: `measured` beside `promised`, which is None in a split by time.
 
-        A failed rollout lies outside, unless the band is infinite.
+        A failed rollout lies outside, unless the band is infinite. `standard_error` is
+        sqrt(c (1 - c) (1/n_cal + 1/n_test)) with c the nominal coverage: chance of both splits. `kept` says whether
+        coverage is promised and the measured one is at most two standard errors below it: the promise is a lower
+        bound, and perfect predictions, which are always covered, keep it.
         """
-        other_grid = tuple(pred.shape[2:-1]) != tuple(self.half_width.shape[1:-1])
-        inside = _residual(pred, target) <= self._width_on(tuple(pred.shape))
-        if self.per == "trajectory":
-            inside = inside.flatten(1).all(1)
+        inside = (_residual(pred, target) <= self._checked_width(pred.shape)).flatten(1).all(1)
         samples = int(pred.shape[0])
         if not samples:
             raise ShapeError("coverage needs at least one held-out trajectory, got none")
         spread = self.coverage * (1 - self.coverage) * (1 / self.num_calibration + 1 / samples)
-        return Coverage(
-            measured=float(inside.to(torch.float64).mean()),
-            promised=None if other_grid or self.time_ordered else self.coverage,
-            standard_error=math.sqrt(spread),
-            num_calibration=self.num_calibration,
-            num_test=samples,
-        )
+        measured, error = float(inside.to(torch.float64).mean()), math.sqrt(spread)
+        return {
+            "measured": measured,
+            "promised": None if self.time_ordered else self.coverage,
+            "kept": not self.time_ordered and measured >= self.coverage - 2 * error,
+            "standard_error": error,
+            "num_calibration": self.num_calibration,
+            "num_test": samples,
+        }
 
-    def _width_on(self, shape: tuple[int, ...]) -> Tensor:
-        check_fields("prediction", shape)
-        width = self.half_width
-        if len(shape) != width.ndim + 1 or (shape[1], shape[-1]) != (width.shape[0], width.shape[-1]):
+    def _checked_width(self, shape: Sequence[int]) -> Tensor:
+        if tuple(shape[1:]) != tuple(self.half_width.shape):
             raise ShapeError(
-                f"the bands are for (time, *space, channel) = {tuple(width.shape)}, got {shape[1:]}; "
-                "frames, fields and number of space axes must agree"
+                f"the bands are for (time, *space, channel) = {tuple(self.half_width.shape)}, got "
+                f"{tuple(shape[1:])}; errors differ between resolutions and horizons: calibrate bands for these"
             )
-        if self.time_ordered:
-            reason = "calibration and test trajectories are split by time, so they are not exchangeable"
-            warnings.warn(f"{reason}: the coverage of the bands is not guaranteed", BandWarning, stacklevel=3)
-        if shape[2:-1] == tuple(width.shape[1:-1]):
-            return width
-        reason = (
-            f"bands calibrated on {tuple(width.shape[1:-1])} cells are interpolated to {shape[2:-1]}: errors differ"
-        )
-        advice = "between resolutions, so their coverage is not guaranteed; calibrate at this resolution"
-        warnings.warn(f"{reason} {advice}", BandWarning, stacklevel=3)
-        mode = ("linear", "bilinear", "trilinear")[width.ndim - 3]
-        fine = interpolate(width.movedim(-1, 1), size=shape[2:-1], mode=mode, align_corners=False)
-        return fine.movedim(1, -1).nan_to_num(nan=torch.inf, posinf=torch.inf)  # 0 * infinity between cells
+        return self.half_width
 
 
 def calibrate_bands(
@@ -127,16 +85,15 @@ def calibrate_bands(
     target: Fields,
     *,
     coverage: float = 0.9,
-    per: str = "cell",
     scale: Tensor | None = None,
     time_ordered: bool = False,
 ) -> Bands:
     """Bands from predictions and truths of a calibration split `(trajectories, time, *space, channel)`.
 
     The split must be whole trajectories used for nothing else: not training, not the choice of a checkpoint.
-    `scale`, `(time, *space, channel)` or broadcast to it, shapes the bands of `per="trajectory"` (fields of
-    different units need it): take it from another split, see `residual_scale`. `time_ordered` marks a split by
-    date, for which no coverage is promised.
+    `scale`, `(time, *space, channel)` or broadcast to it, shapes the bands (fields of different units need it): take
+    it from another split, see `residual_scale`. `time_ordered` marks a split by date, for which no coverage is
+    promised.
 
     >>> truth = torch.zeros(9, 1, 4, 1)
     >>> errors = torch.arange(1.0, 10.0).reshape(9, 1, 1, 1).expand(9, 1, 4, 1)
@@ -144,23 +101,17 @@ def calibrate_bands(
     [8.0, 8.0, 8.0, 8.0]
     """
     check_fields("prediction", pred.shape)
-    if per not in KINDS:
-        raise ConfigError(f"unknown kind of band '{per}'{nearest(per, KINDS)}")
     residual = _residual(pred, target)
     rank = band_rank(residual.shape[0], coverage)
-    if per == "cell":
-        width = residual.kthvalue(rank, dim=0).values
-    else:
-        shape = tuple(residual.shape[1:])
-        spread = _checked_scale(scale, shape)
-        width = (residual / spread).flatten(1).amax(1).kthvalue(rank).values * spread
-    return Bands(width, per, coverage, int(residual.shape[0]), time_ordered)
+    spread = _checked_scale(scale, tuple(residual.shape[1:]))
+    width = (residual / spread).flatten(1).amax(1).kthvalue(rank).values * spread
+    return Bands(width, coverage, int(residual.shape[0]), time_ordered)
 
 
 def residual_scale(pred: Fields, target: Fields) -> Tensor:
     """Root mean square error of each frame and field over a split, `(time, 1, .., channel)`, never zero.
 
-    It shapes `per="trajectory"` bands: wide where errors are usually large. The split must not be the calibration
+    It shapes bands: wide where errors are usually large. The split must not be the calibration
     split, or coverage is not guaranteed. Failed rollouts are left out; without any other the scale is 1.
     """
     check_fields("prediction", pred.shape)
@@ -205,25 +156,20 @@ def calibrated(
     horizon: int | None = None,
     *,
     coverage: float = 0.9,
-    per: str = "trajectory",
     time_ordered: bool = False,
     settings: EvaluationSettings = DEFAULT,
 ) -> Bands:
     """Bands around rollouts from the `calibration` part, which must not be used for anything else.
 
-    Bands per trajectory are shaped by the errors on the `validation` part (on the training part where there is
+    They are shaped by the errors on the `validation` part (on the training part where there is
     none): a shape taken from the calibration part would void the guarantee.
     """
     check_bands(split, coverage)
-    frames = scored_frames(trajectories, as_operator(model, trajectories).signature.history, horizon).horizon
+    frames, _ = scored_frames(trajectories, as_operator(model, trajectories).signature.history, horizon)
     shaping = split.part("validation") or split.part("train")
-    scale = (
-        residual_scale(*all_predicted(model, trajectories, shaping, frames, settings))
-        if per == "trajectory"
-        else None
-    )
+    scale = residual_scale(*all_predicted(model, trajectories, shaping, frames, settings))
     pair = all_predicted(model, trajectories, split.part("calibration"), frames, settings)
-    return calibrate_bands(*pair, coverage=coverage, per=per, scale=scale, time_ordered=time_ordered)
+    return calibrate_bands(*pair, coverage=coverage, scale=scale, time_ordered=time_ordered)
 
 
 def band_coverage(
@@ -236,18 +182,16 @@ def band_coverage(
 ) -> dict[str, Any]:
     """Coverage of bands on trajectories that did not calibrate them, beside the promise; and their widths.
 
-    `kept` says whether coverage is promised and the measured one is at most two standard errors below it. On
-    another grid than that of calibration, or after a split by time, nothing is promised: a `BandWarning` says so
-    and `promised` is None. `half_width` is the mean over cells, by field and frame, in physical units.
+    The entries are those of `Bands.measure`; after a split by time nothing is promised, and `warnings` says so.
+    `half_width` is the mean over cells, by field and frame, in physical units.
     """
     frames = int(bands.half_width.shape[0])
-    pred, truth = all_predicted(model, trajectories, samples, frames, settings)
-    found = bands.measure(pred, truth)
+    found = bands.measure(*all_predicted(model, trajectories, samples, frames, settings))
     widths = bands.half_width.flatten(1, -2).mean(1)
     return as_json(
         heading(as_operator(model, trajectories), trajectories, len(samples), frames)
-        | {"per": bands.per, "coverage": bands.coverage, "kept": found.kept()}
-        | asdict(found)
+        | {"coverage": bands.coverage, "warnings": [NO_PROMISE] if bands.time_ordered else []}
+        | found
         | {"half_width": {spec.name: widths[:, index] for index, spec in enumerate(trajectories.fields)}}
     )
 

@@ -11,18 +11,14 @@ from torch import Tensor, nn
 
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.operators import Evaluable, as_operator, evaluation_mode, numbers_of, takes_time_step
-from spectrakan.fields import Grid, GridPart, Progress, Trajectories, Window
-from spectrakan.fields.grid_part import whole_of
+from spectrakan.evaluation.operators import Evaluable, as_operator, numbers_of, takes_time_step
+from spectrakan.fields import Grid, Progress, Trajectories, Window
+from spectrakan.fields.grid_part import joined, whole_of
 from spectrakan.metrics import MetricAccumulator
 from spectrakan.models.rollout import rollout
 
 Samples = Sequence[int] | None
 """Numbers of samples in a set; None means all."""
-
-
-def _keep(document: Any) -> list[Any]:
-    return [document]
 
 
 @dataclass(frozen=True)
@@ -31,8 +27,8 @@ class Share:
 
     rank: int = 0
     processes: int = 1
-    exchange: Callable[[Any], list[Any]] = _keep
-    """A JSON document of this process -> those of all processes, in their order; all must call it together."""
+    exchange: Callable[[Any], list[Any]] = lambda document: [document]
+    """An object of this process -> those of all processes, in their order; all must call it together."""
 
     def part(self, count: int, unit: int = 1) -> range:
         """Which of `count` items this process takes: successive ones, in whole units of `unit` items.
@@ -49,8 +45,8 @@ class Share:
         if self.processes == 1:
             return stream
         joined = MetricAccumulator(stream.convention, batch_size=stream.batch_size, grid=grid)
-        for state in self.exchange(stream.state()):
-            joined.merge(state)
+        for other in self.exchange(stream):
+            joined.merge(other)
         return joined
 
 
@@ -89,18 +85,20 @@ def predicted_batches(
         return
     left = horizon if trajectories.steady else len(trajectories.times) - operator.signature.history
     windows = first_windows(operator, trajectories, chosen, min(horizon, left))
-    with evaluation_mode(operator):
+    was_training = operator.training
+    operator.eval()
+    try:
         for first in range(0, len(chosen), settings.batch_size):
             rows = range(first, min(first + settings.batch_size, len(chosen)))
             window = windows.gather(rows)
             frames = predict_frames(operator, window.inputs, horizon, window.params, window.grid)
-            if isinstance(window.grid, GridPart):
-                frames, targets = (window.grid.join(part, 2) for part in (frames, window.targets))
-                inputs = window.grid.join(window.inputs, 2)
-                window = replace(window, inputs=inputs, targets=targets, grid=window.grid.whole)
-            yield window, frames
+            grid = trajectories.grid
+            inputs, targets, frames = (joined(part, grid, 2) for part in (window.inputs, window.targets, frames))
+            yield replace(window, inputs=inputs, targets=targets, grid=whole_of(grid)), frames
             if settings.progress is not None:
                 settings.progress(rows.stop, len(chosen))
+    finally:
+        operator.train(was_training)
 
 
 def all_predicted(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -35,15 +34,6 @@ from spectrakan.storage import require_writable
 TIME_TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True)
-class ScoredFrames:
-    """Which frames of a trajectory are predicted, and which of them count."""
-
-    horizon: int
-    frames: tuple[int, ...]
-    """Indices of the frames that count among the predicted ones."""
-
-
 def evaluate(
     model: nn.Module,
     trajectories: Trajectories,
@@ -69,18 +59,17 @@ def evaluate(
     data, source = brought_to(trajectories, resolution)
     operator = as_operator(model, data, history)
     chosen = all_or(samples, data)
-    scored = scored_frames(data, operator.signature.history, horizon)
+    span, kept = scored_frames(data, operator.signature.history, horizon)
     # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
     unit = settings.batch_size if settings.convention == "pdebench" else 1
     mine = settings.share.part(len(chosen), unit)
     stream = MetricAccumulator(settings.convention, batch_size=settings.batch_size, grid=whole_of(data.grid))
-    kept = list(scored.frames)
-    for window, frames in predicted_batches(operator, data, chosen[mine.start : mine.stop], scored.horizon, settings):
+    for window, frames in predicted_batches(operator, data, chosen[mine.start : mine.stop], span, settings):
         stream.update(frames[:, kept], window.targets[:, kept])
     result = settings.share.join(stream, whole_of(data.grid)).result()
     first = 0 if data.steady else operator.signature.history
-    scores = heading(operator, data, result.num_samples, scored.horizon) | {
-        "times": [float(data.times[first + frame]) for frame in scored.frames],
+    scores = heading(operator, data, result.num_samples, span) | {
+        "times": [float(data.times[first + frame]) for frame in kept],
         "metrics": result.reduced,
         "metrics_per_field": result.by_field([spec.name for spec in data.fields]),
         "metrics_per_frame": {name: [float(value) for value in row] for name, row in result.per_frame.items()},
@@ -152,15 +141,15 @@ def add_anomaly_scores(
     scores["metrics"]["anomaly_r2"] = sum(explained) / len(explained)
 
 
-def scored_frames(trajectories: Trajectories, history: int, horizon: int | None = None) -> ScoredFrames:
-    """Frames to predict: `horizon`, else the problem's; frames that count: at the problem's times, else all.
+def scored_frames(trajectories: Trajectories, history: int, horizon: int | None = None) -> tuple[int, list[int]]:
+    """How many frames to predict: `horizon`, else the problem's; which count: those at its times, else all.
 
     With a given `horizon` all frames count.
     """
     if trajectories.steady:
         if horizon not in (None, 1):
             raise ConfigError(f"a steady problem has one frame to predict, got horizon {horizon}")
-        return ScoredFrames(1, (0,))
+        return 1, [0]
     left = len(trajectories.times) - history
     if left < 1 or (horizon is not None and not 1 <= horizon <= left):
         raise ConfigError(
@@ -169,7 +158,7 @@ def scored_frames(trajectories: Trajectories, history: int, horizon: int | None 
         )
     known = find_problem(trajectories.name)
     if horizon is not None or known is None:
-        return ScoredFrames(horizon or left, tuple(range(horizon or left)))
+        return horizon or left, list(range(horizon or left))
     span = min(known.horizon, left)
     ahead = trajectories.times[history : history + span]
     counted = [
@@ -177,4 +166,4 @@ def scored_frames(trajectories: Trajectories, history: int, horizon: int | None 
         for frame, time in enumerate(ahead)
         if any(abs(time - mark) < TIME_TOLERANCE for mark in known.scored_times)
     ]
-    return ScoredFrames(span, tuple(counted) if counted else tuple(range(span)))
+    return span, counted or list(range(span))

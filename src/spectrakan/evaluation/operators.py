@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -80,14 +79,10 @@ def takes_time_step(model: OperatorSignature, trajectories: Trajectories) -> boo
 
 def require_fit(model: OperatorSignature, data: OperatorSignature) -> None:
     """Refuse data with other fields, axes or parameters than the model's: in number, in names or in order."""
-    if (data.space_dims, data.in_channels, data.steady) != (model.space_dims, model.in_channels, model.steady):
+    if _described(model) != _described(data):
         raise ShapeError(
             f"the model takes {_described(model)}, the data have {_described(data)}; use data of the model's problem"
         )
-    if data.num_params != model.num_params:
-        raise ShapeError(f"the model takes {model.num_params} parameters a sample, the data have {data.num_params}")
-    if model.steady and data.out_channels != model.out_channels:
-        raise ShapeError(f"the model gives {model.out_channels} output fields, the data have {data.out_channels}")
     _require_names("fields", model.in_fields, data.in_fields, "inputs" if model.steady else "values")
     _require_names("output fields", model.out_fields, data.out_fields, "values")
     _require_names("parameters", model.param_names, data.param_names, "params")
@@ -106,19 +101,9 @@ def _require_names(kind: str, model: Sequence[str], data: Sequence[str], array: 
 
 
 def _described(signature: OperatorSignature) -> str:
-    kind = "steady fields" if signature.steady else "evolving fields"
-    return f"{signature.in_channels} {kind} on {signature.space_dims} axes"
-
-
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """The model without dropout and with fixed statistics; its mode is restored afterwards."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
+    steady = f"steady fields to {signature.out_channels}"
+    kind = f"{signature.in_channels} {steady if signature.steady else 'evolving fields'}"
+    return f"{kind} on {signature.space_dims} axes with {signature.num_params} parameters a sample"
 
 
 def numbers_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:

@@ -54,7 +54,7 @@ def stability(
     if not chosen:
         raise ConfigError("no samples to roll out; name some")
     history = operator.signature.history
-    base = scored_frames(trajectories, history, horizon).horizon
+    base, _ = scored_frames(trajectories, history, horizon)
     total = factor * base
     low, high = data_range(trajectories, chosen)
     longer = bool(trajectories.origin) and len(trajectories.times) < history + total

@@ -131,7 +131,8 @@ class Trajectories:
         are the input fields, and neither array needs its time axis. `fields` names the last axis. `grid` is a `Grid`
         or one array of cell centres for each axis, by default equal cells on the unit box; `boundary` says
         what happens at the ends of each axis (one word for all axes, or one for each). `times` are by default
-        0, 1, 2, ... . `params` `(samples, num_params)` are numbers that differ between samples, such as a viscosity.
+        0, 1, 2, ...; dates become days since the first. `params` `(samples, num_params)` are numbers that differ
+        between samples, such as a viscosity.
 
         >>> heat = np.random.default_rng(0).random((8, 5, 32, 1))
         >>> Trajectories.from_arrays(heat, fields=("heat",), boundary=("periodic",), name="my_heat")
@@ -143,10 +144,16 @@ class Trajectories:
         if given is not None:
             array, given = _with_time_axis(array), _with_time_axis(given)
             input_names = input_names or tuple(FieldSpec(f"input_{index}") for index in range(given.shape[-1]))
-        _check_rank(array, names)
-        instants = (
-            np.arange(array.shape[1], dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
-        )
+        if array.dtype.kind not in "fiu":
+            raise ShapeError(f"values must be real numbers, got {array.dtype}")
+        if not 4 <= array.ndim <= 6 or array.shape[-1] != len(names):
+            raise ShapeError(
+                "values must have the axes (samples, time, 1 to 3 axes of space, fields) and a name for each field, "
+                f"got shape {array.shape} and the names {tuple(spec.name for spec in names)}; a single field without "
+                "its last axis gets one by values[..., None], a single trajectory gets its first by values[None]"
+            )
+        clock = np.arange(array.shape[1]) if times is None else np.asarray(times)
+        instants = ((clock - clock[0]) / np.timedelta64(1, "D") if clock.dtype.kind == "M" else clock).astype(float)
         if instants.ndim != 1 or not (np.diff(instants) > 0).all():
             raise ShapeError("times must be one increasing number for each frame")
         rows = None if params is None else np.asarray(params, dtype=np.float64)
@@ -199,7 +206,7 @@ class Trajectories:
         return cls.from_arrays(
             array,
             tuple(FieldSpec(key, str(dataset[key].attrs.get("units", ""))) for key in names),
-            times=_instants(dataset[time_dim].values) if time_dim in dataset.coords else None,
+            times=dataset[time_dim].values if time_dim in dataset.coords else None,
             grid=centres or None,
             boundary=boundary,
             name=name or str(dataset.attrs.get("title", "own_problem")),
@@ -344,17 +351,6 @@ def _with_time_axis(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array if array.ndim >= 4 and array.shape[1] == 1 else array[:, None]
 
 
-def _check_rank(array: npt.NDArray[Any], names: Sequence[FieldSpec]) -> None:
-    if array.dtype.kind not in "fiu":
-        raise ShapeError(f"values must be real numbers, got {array.dtype}")
-    if not 4 <= array.ndim <= 6 or array.shape[-1] != len(names):
-        raise ShapeError(
-            "values must have the axes (samples, time, 1 to 3 axes of space, fields) and as many fields as names, "
-            f"got shape {array.shape} and the names {tuple(spec.name for spec in names)}; a single field without its "
-            "last axis gets one by values[..., None], a single trajectory gets its first by values[None]"
-        )
-
-
 def _grid(grid: Grid | Sequence[npt.ArrayLike] | None, space: tuple[int, ...], boundary: Sequence[Boundary]) -> Grid:
     ends: tuple[Boundary, ...] = tuple([boundary] if isinstance(boundary, str) else boundary)  # type: ignore[list-item]
     if len(ends) == 1:
@@ -365,14 +361,6 @@ def _grid(grid: Grid | Sequence[npt.ArrayLike] | None, space: tuple[int, ...], b
         return replace(grid, boundary=ends) if ends else grid
     centres = [torch.from_numpy(np.array(axis, dtype=np.float64)) for axis in grid]
     return Grid.from_centres(centres, ends)
-
-
-def _instants(times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Times as numbers; dates become days since the first."""
-    if times.dtype.kind == "M":
-        days: npt.NDArray[np.float64] = (times - times[0]) / np.timedelta64(1, "D")
-        return days
-    return np.asarray(times, dtype=np.float64)
 
 
 def _cut(array: Array, *key: Any) -> Array:

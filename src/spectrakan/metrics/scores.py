@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -147,10 +148,10 @@ class ExactReduction:
         accumulate(self.totals, new | {"largest": torch.cat([frames.amax(0, keepdim=True), frames])})
         self.samples += errors.error.shape[0]
 
-    def merge(self, counts: Mapping[str, int], sums: Mapping[str, Totals]) -> None:
+    def merge(self, other: Any) -> None:
         """Add the counts and sums of another stream."""
-        self.samples += counts["samples"]
-        accumulate(self.totals, sums["totals"])
+        self.samples += other.samples
+        accumulate(self.totals, other.totals)
 
     def result(self) -> Scores:
         """The scores of all samples."""
@@ -193,17 +194,17 @@ class PDEBenchReduction:
                 accumulate(self.totals, _batch_scores(self.open, self.filled))
                 self.open, self.filled, self.batches = {}, 0, self.batches + 1
 
-    def merge(self, counts: Mapping[str, int], sums: Mapping[str, Totals]) -> None:
+    def merge(self, other: Any) -> None:
         """Add the counts and sums of another stream; its samples follow those of this one."""
-        if self.filled and counts["samples"]:
+        if self.filled and other.samples:
             raise ConfigError(
                 f"the last mini-batch holds {self.filled} of {self.batch_size} samples, so nothing can "
                 "follow it; give each process a multiple of batch_size samples, and the last one the rest"
             )
         for name in ("samples", "batches", "filled"):
-            setattr(self, name, getattr(self, name) + counts[name])
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("open", "totals", "relative"):
-            accumulate(getattr(self, name), sums[name])
+            accumulate(getattr(self, name), getattr(other, name))
 
     def result(self) -> Scores:
         """The scores of all samples; an incomplete mini-batch counts like a full one."""

@@ -54,7 +54,7 @@ def score_fields(
 class MetricAccumulator:
     """The same scores from a stream of batches, for test sets larger than memory or spread over processes.
 
-    Only sums are kept, so `result` may be called at any time; `state` is numbers and lists, and `merge` adds one.
+    Only sums are kept, so `result` may be called at any time, and `merge` adds another process's stream.
     In the PDEBench convention the samples must come in the order of the test set; the mini-batches are cut
     anew from the stream, whatever the sizes of the updates.
 
@@ -100,40 +100,22 @@ class MetricAccumulator:
         for predicted, true in paired_blocks(pred, target):
             reduction.add(frame_errors(predicted, true, volumes, reduction.signed))
 
-    def merge(self, state: dict[str, Any]) -> None:
-        """Add the samples of another stream's `state`; in the PDEBench convention they follow those of this one."""
-        mine = self._kind()
-        if bad := [name for name, value in mine.items() if state[name] != value]:
+    def merge(self, other: MetricAccumulator) -> None:
+        """Add the samples of another stream; in the PDEBench convention they follow those of this one."""
+        theirs = other._kind()
+        if bad := [name for name, value in self._kind().items() if theirs[name] != value]:
             raise ConfigError(f"streams of different {', '.join(bad)} cannot be merged; give both the same")
-        if state["shape"] is None:
+        if other._shape is None:
             return
-        shape = tuple(state["shape"])
-        if self._shape not in (None, shape):
-            raise ShapeError(f"streams of samples {self._shape} and {shape} cannot be merged")
-        sums = {
-            name: {key: torch.tensor(total, dtype=torch.float64) for key, total in totals.items()}
-            for name, totals in state["sums"].items()
-        }
-        self._start(shape).merge(state["counts"], sums)
+        if self._shape not in (None, other._shape):
+            raise ShapeError(f"streams of samples {self._shape} and {other._shape} cannot be merged")
+        self._start(other._shape).merge(other._reduction)
 
     def result(self) -> Scores:
         """The scores of all samples added so far."""
         if self._reduction is None:
             raise ShapeError("no sample was given, so there is nothing to score; call update first")
         return self._reduction.result()
-
-    def state(self) -> dict[str, Any]:
-        """The sums as numbers and lists, which `merge` of a stream with the same grid takes."""
-        kept = {} if self._reduction is None else vars(self._reduction)
-        return self._kind() | {
-            "shape": None if self._shape is None else list(self._shape),
-            "counts": {name: count for name, count in kept.items() if isinstance(count, int)},
-            "sums": {
-                name: {key: total.tolist() for key, total in sums.items()}
-                for name, sums in kept.items()
-                if isinstance(sums, dict)
-            },
-        }
 
     def _kind(self) -> dict[str, Any]:
         """What streams must have in common to be merged: `weights` are None where all cells count the same."""

@@ -24,14 +24,13 @@ from spectrakan.numerics.finite_volume import pad_ghost_cells, refine_cells
 from spectrakan.numerics.random_field import MultiModeField, log_uniform_draws
 from spectrakan.numerics.resample import block_mean
 from spectrakan.numerics.time_integration import advance_to_frames
-from spectrakan.pde.equation import Equation, NotNegative, part_of
+from spectrakan.pde.equation import Equation, NotNegative
 from spectrakan.pde.gas_scheme import GasScheme, to_conserved, to_primitive
 
 BOUNDS = (-1.0, 1.0)
 BATCHED = ("eta", "zeta")
 _WAVES = MultiModeField(length=BOUNDS[1] - BOUNDS[0], num_modes=3, window_probability=0.5)
 _REFERENCE_CELLS = 1024
-_SAMPLES_AT_ONCE = 1024
 _CELLS_AT_ONCE = 31_000
 """Arrays of this size stay in cache, and torch does not split their short sums over threads."""
 
@@ -96,13 +95,6 @@ def solve(initial: Tensor, times: Sequence[float], parameters: CNS1DParameters) 
         )
     if not bool(torch.isfinite(initial).all()) or not bool((initial[..., 0::2] > 0.0).all()):
         raise ConfigError("initial states must be finite, with positive density (field 0) and pressure (2)")
-    states = initial.to(torch.float64)
-    starts = range(0, max(len(states), 1), _SAMPLES_AT_ONCE)
-    parts = [slice(start, start + _SAMPLES_AT_ONCE) for start in starts]
-    return torch.cat([_solve_part(states[part], times, part_of(parameters, BATCHED, part)) for part in parts])
-
-
-def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParameters) -> Tensor:
     cells = initial.shape[1]
     factor = -(-parameters.min_cells // cells)
     scheme = GasScheme(
@@ -113,7 +105,7 @@ def _solve_part(initial: Tensor, times: Sequence[float], parameters: CNS1DParame
         boundary=parameters.boundary,
         courant=parameters.courant,
     )
-    coarse = to_conserved(initial.permute(2, 1, 0), parameters.gamma)
+    coarse = to_conserved(initial.to(torch.float64).permute(2, 1, 0), parameters.gamma)
     fine = _refine(coarse, factor, parameters).contiguous()
     pool = max(1, _CELLS_AT_ONCE // (cells * factor))
     frames = advance_to_frames(fine, times, scheme.take_step, scheme.stable_step, axis=2, pool=pool)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.errors import DataFormatError
-from spectrakan.fields import Trajectories, blocks
+from spectrakan.fields import Trajectories
 from spectrakan.fields.grid_part import joined, whole_of
 from spectrakan.storage import read_json, write_text_atomically
 
@@ -114,10 +114,6 @@ def data_digest(trajectories: Trajectories) -> str:
             continue
         kind = np.dtype(array.dtype).newbyteorder("<")
         digest.update(f"{kind.name} {(*array.shape[:2], *grid.shape, array.shape[-1])}".encode())
-        if grid is trajectories.grid:
-            for _, block in blocks(array):
-                digest.update(np.ascontiguousarray(block, dtype=kind).data)
-            continue
         for sample in range(array.shape[0]):
             part = torch.from_numpy(np.ascontiguousarray(array[sample], dtype=kind))
             digest.update(np.ascontiguousarray(joined(part, trajectories.grid, 1).numpy()).data)

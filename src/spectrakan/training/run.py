@@ -274,7 +274,7 @@ def _record(session: Session, prepared: Prepared, seconds: float) -> dict[str, A
             device=runtime.device.type,
             processes=runtime.world_size,
             threads=torch.get_num_threads(),
-            split=prepared.split.to_json(),
+            split=as_mapping(prepared.split),
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,7 @@ def test_a_good_set_has_no_complaints():
     stored = water().values[..., 0]
     assert (heights.minimum, heights.maximum) == (stored.min(), stored.max())
     assert heights.mean == pytest.approx(stored.mean(), rel=1e-12)
-    json.dumps(health.to_json())
+    json.dumps(asdict(health))
 
 
 def test_bad_numbers_are_found_at_their_place(monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spectrakan.data import generate as module
-from spectrakan.data.generate import generate, generate_lazily, solve
+from spectrakan.data.generate import generate, solve
 from spectrakan.errors import ConfigError, ShapeError
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -81,7 +81,7 @@ def test_more_frames_go_on_at_the_same_step():
 
 def test_lazy_samples_are_made_when_read():
     made: list[tuple[int, int]] = []
-    lazy = generate_lazily("darcy2d", 1000, resolution=8, progress=lambda done, total: made.append((done, total)))
+    lazy = generate("darcy2d", 1000, 8, dtype=None, progress=lambda done, total: made.append((done, total)))
     held = generate("darcy2d", 5, resolution=8)
     assert made == []
     np.testing.assert_allclose(lazy.values[4], held.values[4], rtol=1e-12)
@@ -90,7 +90,7 @@ def test_lazy_samples_are_made_when_read():
     np.testing.assert_allclose(lazy.values[0:5:2, 0], held.values[::2, 0], rtol=1e-12)
     assert lazy.values[3:3, 0].shape == (0, 8, 8, 1)
     assert made[0] == (5, 1000)
-    part = generate_lazily("darcy2d", 3, resolution=8)
+    part = generate("darcy2d", 3, resolution=8, dtype=None)
     np.testing.assert_allclose(np.asarray(part.values, dtype=np.float32), held.values[:3], rtol=1e-6)
     with pytest.raises(ValueError, match="without a copy"):
         np.asarray(part.values, copy=False)
@@ -120,7 +120,7 @@ def test_progress_reaches_the_end(monkeypatch: pytest.MonkeyPatch):
 )
 def test_wrong_wishes_are_refused_before_anything_is_solved(choices: dict[str, Any], message: str):
     with pytest.raises(ConfigError, match=message):
-        generate_lazily("darcy2d", **({"num_samples": 1} | choices))
+        generate("darcy2d", dtype=None, **({"num_samples": 1} | choices))
 
 
 def test_solve_refuses_what_it_cannot_start_from():

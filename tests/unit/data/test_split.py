@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from spectrakan.config import as_mapping, build_settings
 from spectrakan.data.split import Split, SplitSettings, split_groups, split_trajectories
 from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
@@ -88,14 +89,14 @@ def test_contradictions_are_refused(choices: dict[str, float], message: str):
 
 def test_a_record_gives_the_split_back():
     made = split_groups(SINGLES, SplitSettings(), seed=5)
-    assert Split.from_json(json.loads(json.dumps(made.to_json()))) == made
+    assert build_settings(Split, json.loads(json.dumps(as_mapping(made)))) == made
 
 
 def test_a_damaged_record_is_refused():
     with pytest.raises(ConfigError, match="two parts"):
-        Split.from_json({"train": [0, 1], "test": [1]})
+        build_settings(Split, {"train": [0, 1], "test": [1]})
     with pytest.raises(ConfigError, match="did you mean 'train'"):
-        Split.from_json({"trian": [0]})
+        build_settings(Split, {"trian": [0]}, where="split")
     with pytest.raises(ConfigError, match="unknown part"):
         Split(train=(0,)).part("holdout")
 

@@ -19,7 +19,7 @@ from experiments.unseen import gray_scott2d, kuramoto_sivashinsky1d, vorticity2d
 from experiments.unseen.catalog import UNSEEN
 from experiments.unseen.exponential import phi
 from spectrakan.config import as_mapping
-from spectrakan.data.generate import generate_lazily
+from spectrakan.data.generate import generate
 from spectrakan.data.prepare import NO_TEST
 from spectrakan.data.problems import Problem
 from spectrakan.training import resolve
@@ -207,7 +207,7 @@ def test_starts_have_the_spectrum_of_their_covariance():
 def test_a_problem_is_what_its_data_pose(name: str):
     """The known problem has the history and horizon that the library gives data without a name."""
     equation = UNSEEN[name].equation
-    posed = Problem.from_trajectories(replace(generate_lazily(name, 20), name="mine"))
+    posed = Problem.from_trajectories(replace(generate(name, 20, dtype=None), name="mine"))
     known = Problem.from_equation(equation)
     assert (known.history, known.horizon, known.resolution) == (posed.history, posed.horizon, posed.resolution)
 
@@ -217,7 +217,7 @@ def test_a_problem_is_what_its_data_pose(name: str):
 def test_cells_are_trained_as_own_data_are(name: str, model: str):
     """A cell has the settings of `sk.train(data=...)` for the same samples under a name that nobody knows."""
     entry = UNSEEN[name]
-    data = replace(generate_lazily(name, entry.num_samples), name="mine")
+    data = replace(generate(name, entry.num_samples, dtype=None), name="mine")
     split = as_mapping(NO_TEST)
     own = resolve({"data": {"split": split}, "model": {"name": model}}, data=data).config
     cell = run_settings(Cell("unseen", "short", name, model), "train.h5")

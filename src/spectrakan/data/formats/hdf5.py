@@ -112,12 +112,10 @@ def _sizes_add_up(content: mmap.mmap, start: int) -> bool:
     return True
 
 
-def _open_file(path: Path) -> h5py.File:
-    return _open_remote(path) if is_remote(path) else h5py.File(path, "r")
-
-
-def _open_remote(path: Path) -> Any:
-    """The HDF5 file at an address."""
+def _open_file(path: Path) -> Any:
+    """The HDF5 file at a path or an address."""
+    if not is_remote(path):
+        return h5py.File(path, "r")
     address = ADDRESS.sub(r"\1://", str(path), count=1)
     try:
         import fsspec

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from spectrakan.config import build_settings, read_yaml, settings
@@ -124,6 +123,7 @@ def read(container: Container, mapping: DataMapping) -> Trajectories:
     samples, frames, *space, _ = values.shape
     grid, flips = _grid(container, mapping, space)
     clock = container.vector(mapping.times) if mapping.times else np.linspace(0.0, 1.0, frames)
+    columns = [container.table(key, samples) for key in mapping.params.values()]
     turned = (slice(None), slice(None), *(slice(None, None, -1 if flip else 1) for flip in flips))
     return Trajectories(
         values=values.narrow(*turned),
@@ -132,7 +132,7 @@ def read(container: Container, mapping: DataMapping) -> Trajectories:
         fields=tuple(spec for entry in mapping.values for spec in entry.specs()),
         inputs=None if inputs is None else inputs.narrow(*turned),
         input_fields=tuple(spec for entry in mapping.inputs for spec in entry.specs()),
-        params=_params(container, mapping, samples),
+        params=np.concatenate(columns, axis=1) if columns else None,
         param_names=tuple(mapping.params),
         name=mapping.name,
         constants=mapping.constants,
@@ -194,13 +194,3 @@ def _grid(container: Container, mapping: DataMapping, shape: Sequence[int]) -> t
         flips.append(flip)
     latitude = mapping.space.index(mapping.latitude) if mapping.latitude else None
     return grid_around(centres, mapping.boundary, latitude=latitude), tuple(flips)
-
-
-def _params(container: Container, mapping: DataMapping, samples: int) -> npt.NDArray[np.float64] | None:
-    columns = []
-    for key in mapping.params.values():
-        column = container.vector(key)
-        if len(column) != samples:
-            raise mismatch(container.path, key, f"one number for each of {samples} samples", f"{len(column)}")
-        columns.append(column)
-    return np.stack(columns, axis=1) if columns else None

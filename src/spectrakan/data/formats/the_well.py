@@ -47,7 +47,7 @@ def read(container: Container) -> Trajectories | None:
     axes = tuple(str(name) for name in np.atleast_1d(listed))
     centres = [_shared(container, f"dimensions/{axis}") for axis in axes]
     clock = _shared(container, "dimensions/time")
-    samples = int(container.attribute("n_trajectories") or 0) or _samples(container)
+    samples = int(container.attribute("n_trajectories") or 1)
     sizes = (samples, len(clock), *map(len, centres))
     found = list(_fields(container, axes, sizes))
     steady = len(clock) == 1 and {varies for _, _, varies in found} == {True, False}
@@ -121,13 +121,6 @@ def _fields(
             names = tuple("_".join([name, "".join(part)]) if part else name for part in product(axes, repeat=rank))
             places = iter(range(len(lead)))
             yield Part(source, (*(next(places) if kept else None for kept in stored), None)), names, varies
-
-
-def _samples(container: Container) -> int:
-    for key, source in container.arrays.items():
-        if key.split("/")[0] in GROUPS and container.attributes.get(key, {}).get("sample_varying", True):
-            return source.shape[0]
-    return 1
 
 
 def _shared(container: Container, key: str) -> npt.NDArray[np.float64]:

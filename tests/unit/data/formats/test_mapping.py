@@ -133,7 +133,7 @@ def test_a_mapping_that_makes_no_sense_is_refused(path: Path, mapping: dict[str,
         ({"values": [entry(axes=["y", "drop", "x", "time"])]}, "size 1 of an axis to drop"),
         ({"values": [entry(axes=["y", "channel", "x", "time"])]}, r"expected 1 channels \(h\), found 2"),
         ({"values": [entry()], "times": "lon"}, "'lon': expected one time for each of 3 frames, found 6"),
-        ({"values": [entry()], "params": {"Re": "hours"}}, "one number for each of 2 samples, found 3"),
+        ({"values": [entry()], "params": {"Re": "hours"}}, "a table of 2 rows, one a sample, found shape"),
         ({"values": [entry()], "coordinates": {"x": "lat", "y": "lat"}}, "6 cell centres along x, found 5"),
         (
             {"values": [entry(), entry(axes=["x", "sample", "y", "time"])]},
