@@ -27,10 +27,18 @@ VARIANTS = [{}, {"use_gml": False}, {"pool": "center+mean+std", "activation": "r
 
 def small_model(seed: int, **config) -> SpectraKAN:
     signature = sk.OperatorSignature(space_dims=1, history=2, in_channels=1, out_channels=1, boundary=("wall",))
-    small = {"width": 4, "num_modes": 3, "num_layers": 2, "token_width": 4}
+    small = {
+        "width": 4,
+        "num_modes": 3,
+        "num_layers": 2,
+        "token_width": 4,
+        "pool": "center",
+        "conditioning": "readout",
+    }
+    small |= config
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return sk.build_model("spectrakan", signature, **small, attention_width=4, readout_width=8, **config)
+        return sk.build_model("spectrakan", signature, **small, attention_width=4, readout_width=8)
 
 
 @pytest.mark.parametrize("exponent", range(2, 13))

@@ -77,7 +77,8 @@ class LaplaceLayer(nn.Module):
         """`(channel, batch, *space)` to the same shape."""
         output = self.systems(instance_norm(field, axes) if self.norm else field, axes)
         output = instance_norm(output, axes) if self.norm else output
-        return output + self.pointwise(field)
+        found: Tensor = output + self.pointwise(field)
+        return found
 
 
 class LNO(Operator):

@@ -87,7 +87,8 @@ class KANLayer(nn.Module):
         given = x.contiguous(), self.knots(), *weights, self.spline_order
         if not torch.is_grad_enabled():
             return SplineLayer.forward(None, *given)
-        return SplineLayer.apply(*given)  # type: ignore[no-untyped-call]
+        found: Tensor = SplineLayer.apply(*given)  # type: ignore[no-untyped-call]
+        return found
 
     def basis(self, x: Tensor) -> Tensor:
         """All B-splines at x `(in, batch)`, with the chosen extension: `(in, G + k, batch)`."""

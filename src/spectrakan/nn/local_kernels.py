@@ -159,7 +159,8 @@ class LocalIntegral(nn.Module):
         # Wrapping around the larger box affects only cells past the ends.
         for dim, (count, reach) in enumerate(zip(cells, reaches, strict=True), start=2):
             result = result.narrow(dim, reach, count)
-        return result.contiguous()
+        found: Tensor = result.contiguous()
+        return found
 
 
 def _continued(field: Tensor, dim: int, reach: int, periodic: bool) -> Tensor:
