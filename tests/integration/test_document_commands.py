@@ -193,7 +193,7 @@ def test_the_commands_that_serve_answer(trained: Path, tmp_path: Path):
             assert np.allclose(answer["values"], [1, 0, 0], atol=0.02), "still water stays still"
         finally:
             serving.terminate()
-            serving.wait(30)
+            serving.communicate(timeout=30)
 
 
 def test_the_job_script_runs_with_a_cluster_of_one_machine(tmp_path: Path):
