@@ -61,7 +61,7 @@ def test_every_question_has_its_table_and_its_place_in_the_record(droplets, caps
     assert (record["stability"]["horizon"], record["stability"]["frames_with_truth"]) == (20, 20)
     assert f"{record['stability']['blow_ups']} of {record['stability']['num_samples']} samples blow up" in told
     assert record["bands"]["promised"] == 0.9
-    assert "Bands per trajectory from 12 trajectories" in told
+    assert "Bands from 12 trajectories" in told
     assert "Error against time" in told
 
 

@@ -148,7 +148,7 @@ class Trajectories:
             raise ShapeError(f"values must be real numbers, got {array.dtype}")
         if not 4 <= array.ndim <= 6 or array.shape[-1] != len(names):
             raise ShapeError(
-                "values must have the axes (samples, time, 1 to 3 axes of space, fields) and a name for each field, "
+                "values must have axes (samples, time, 1 to 3 axes of space, fields) and as many fields as names, "
                 f"got shape {array.shape} and the names {tuple(spec.name for spec in names)}; a single field without "
                 "its last axis gets one by values[..., None], a single trajectory gets its first by values[None]"
             )

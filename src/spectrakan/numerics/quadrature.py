@@ -20,3 +20,8 @@ def weighted_mean(values: Tensor, weights: Sequence[Tensor]) -> Tensor:
     One contraction an axis, last axis first: exact for constants because each axis' weights sum to one.
     """
     return reduce(lambda rest, weight: rest @ weight, reversed(weights), values)
+
+
+def cell_volumes(weights: Sequence[Tensor]) -> Tensor:
+    """The product of per-axis weights, one number a cell, `(*space)`."""
+    return reduce(lambda left, right: left[..., None] * right, weights)
