@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spectrakan.config import settings
-from spectrakan.errors import ConfigError
+from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import Boundary, FieldSpec, Grid
 
 Positive = Annotated[float, Field(gt=0.0)]
@@ -76,6 +76,10 @@ class Equation:
         One batch if `batched_parameters` names all of them, else sample by sample; the numbers are the same to
         rounding.
         """
+        if wrong := [name for name, value in values.items() if value.shape != initial.shape[:1]]:
+            raise ShapeError(
+                f"{self.name}: {', '.join(wrong)} must have one value for each of {len(initial)} samples"
+            )
         if set(values) <= set(self.batched_parameters):
             return self.solve(initial, times, with_values(parameters, values))
         solved = [
