@@ -29,6 +29,8 @@ FARTHEST = 0.5
 """Largest shift, in lengths of the axis."""
 STRONGEST = 8.0
 """Largest damping exponent of the shortest wave."""
+GAIN = 0.1
+"""Factor of what enters the tanh: short waves turn many times by a shift, so it must change slowly in training."""
 FAINT = -2.0
 """Argument of the tanh of a damping before training: 2 % of the strongest."""
 
@@ -102,7 +104,7 @@ class Conditioning(nn.Module):
 
 def transported(numbers: Tensor, modes: int) -> Tensor:
     """Factors `(modes, 2, channel, batch)` of shifts and dampings that are given unbounded, `(2, channel, batch)`."""
-    shift, damping = FARTHEST * numbers[0].tanh(), STRONGEST / 2 * (1 + (numbers[1] + FAINT).tanh())
+    shift, damping = FARTHEST * (GAIN * numbers[0]).tanh(), STRONGEST / 2 * (1 + (GAIN * numbers[1] + FAINT).tanh())
     order = frequencies("fourier", modes).to(numbers)[:, None, None]
     size = torch.exp(-damping * (order / max(1, modes - 1)).square())
     angle = -2 * math.pi * order * shift
