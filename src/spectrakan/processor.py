@@ -63,8 +63,8 @@ def cap_instructions() -> None:
 def keep_freed_memory() -> None:
     """Let the C library (glibc) reuse freed blocks of up to 32 MiB instead of returning them to the system.
 
-    Each step of a training allocates the same blocks again; returned ones cost a page fault for every 4 KiB, 10 to 25
-    % of a step on CPUs. Other C libraries keep theirs as they are.
+    Each step of a training allocates the same blocks again; returned ones cost a page fault for every 4 KiB. Other C
+    libraries keep theirs as they are.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # not glibc

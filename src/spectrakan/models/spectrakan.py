@@ -182,15 +182,14 @@ class SpectraKAN(Operator):
         """The token's units and grids, fitted to summaries of the data, and of data whose frames err a little."""
         if self.global_token is None:
             return
-        summaries = []
+        summaries, errors = [], range(NUM_ERRORS if self.global_token.pool == "dynamics" else 0)
         for window in windows:
             history, params = self.network_inputs(window.inputs, window.params)
             axes = self.axes(history, window.grid)
-            all_of_them = [history, *(disturbed(history, axes, seed) for seed in range(NUM_ERRORS))]
-            found = [self.global_token.raw_summary(each, params, axes) for each in all_of_them]
-            summaries.append(torch.stack(found))
-        true, *changed = torch.cat(summaries, dim=1)
-        self.global_token.fit(true, torch.stack(changed))
+            seen = [history, *(disturbed(history, axes, seed) for seed in errors)]
+            summaries.append(torch.stack([self.global_token.raw_summary(each, params, axes) for each in seen]))
+        found = torch.cat(summaries, dim=1)
+        self.global_token.fit(found[0], found[1:])
 
     def token_and_features(
         self, x: Tensor, params: Tensor | None, grid: Grid | None
