@@ -3,8 +3,6 @@
 Data set DOI 10.18419/darus-2986.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import http.client

@@ -7,8 +7,6 @@ With `dt_input` the time step t[a + s] - t[a] is one more parameter of each wind
 serves several steps; `strides` says which ones it is trained on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
