@@ -5,8 +5,6 @@ a crash leaves the old one or the new one, never a mixture. Only regular files o
 pickle.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The table of commands, loaded one at a time, and how their failures are reported."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from importlib import import_module

@@ -1,7 +1,5 @@
 """`spectrakan generate`: samples of a problem, made by its solver and written to a file."""
 
-from __future__ import annotations
-
 import math
 from contextlib import ExitStack
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Maps of truth, predictions and errors, on colour scales that all of them share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
