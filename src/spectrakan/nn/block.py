@@ -29,6 +29,7 @@ from spectrakan.nn.feed_forward import feed_forward
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import pointwise
 from spectrakan.nn.products import analyse, synthesise
+from spectrakan.nn.residual import ResidualBlock
 from spectrakan.nn.spectral import AxialSpectral, Factors
 from spectrakan.numerics.fourier import Basis
 from spectrakan.numerics.quadrature import weighted_mean
@@ -106,18 +107,25 @@ class Block(nn.Module):
     @force_fp32
     def forward(self, field: Tensor, axes: Sequence[Axis], condition: Condition = UNCONDITIONED) -> Tensor:
         """`(channel, batch, *space)` to the same shape, under a condition from the token."""
-        if self.axial is not None:
-            combined = self._axial_path(self.axial, field, axes, condition.factors)
-        else:
-            combined = self._plain_path(field, axes, condition.factors)
         if self.widen is None or self.narrow is None:
-            return condition.applied(combined)
+            return condition.applied(self._combined(field, axes, condition.factors))
         first, last, shift, scale = self.widen, self.narrow, self.widen.bias[:, None], None
         if condition.scale is not None and condition.shift is not None:
             scale = condition.scale.T
             shift = torch.addcmul(condition.shift.T, scale, shift)
-        name = self.activation_name
-        return feed_forward(combined, first.weight, shift, scale, name, last.weight, last.bias, field)
+        network = first.weight, shift, scale, self.activation_name, last.weight, last.bias
+        if self.axial is None or self.squeeze_excite is not None or not self.axial.fuses(field, axes):
+            return feed_forward(self._combined(field, axes, condition.factors), *network, field)
+        given = field, *network, *self.axial.parts(field, axes, condition.factors)
+        if not torch.is_grad_enabled():
+            return ResidualBlock.forward(None, *given)
+        return cast(Tensor, ResidualBlock.apply(*given))  # type: ignore[no-untyped-call]
+
+    def _combined(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
+        """Spectral operator, squeeze-excitation and pointwise path."""
+        if self.axial is not None:
+            return self._axial_path(self.axial, field, axes, factors)
+        return self._plain_path(field, axes, factors)
 
     def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Factors = ()) -> Tensor:
         """The spectral operator K alone."""

@@ -25,6 +25,11 @@ def observed() -> bool:
     return bool(torch._C._len_torch_function_stack())
 
 
+def plain_forms() -> bool:
+    """Whether fused layers take their plain forms: while a program is traced, transformed or observed."""
+    return torch.compiler.is_compiling() or transformed() or observed()
+
+
 def force_fp32(forward: Call) -> Call:
     """A module's `forward` in float32 under autocast: for sums over all cells, splines and softmax over space.
 
@@ -53,6 +58,8 @@ def _widened(value: Any) -> Any:
 
 def differentiable(plain: Callable[..., Tensor], gradient: Tensor, *given: Any) -> tuple[Tensor | None, ...]:
     """The gradients of a fused layer by its plain form, which autograd can differentiate again."""
+    # Views, because one argument may have been computed from another.
+    given = tuple(each.view_as(each) if isinstance(each, Tensor) else each for each in given)
     wanted = [each for each in given if isinstance(each, Tensor) and each.requires_grad]
     found = iter(torch.autograd.grad(plain(*given), wanted, gradient, create_graph=True))
     return tuple(next(found) if isinstance(each, Tensor) and each.requires_grad else None for each in given)

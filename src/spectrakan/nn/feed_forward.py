@@ -19,11 +19,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.execution import differentiable, observed, transformed
+from spectrakan.nn.execution import differentiable, plain_forms
 from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
-from spectrakan.nn.products import product
+from spectrakan.nn.products import outer, sample_major
 
-PIECE = 8192
+PIECE = 4096
 """Most cells of a piece."""
 
 
@@ -61,7 +61,7 @@ def feed_forward(
 ) -> Float[Tensor, "out batch *space"]:
     """The file's equation."""
     given = field, first, shift, scale, activation, last, bias, start
-    if transformed() or observed() or torch.compiler.is_compiling() or field.device.type != "cpu":
+    if plain_forms() or field.device.type != "cpu":
         return plain_feed_forward(*given)
     if not torch.is_grad_enabled():
         return _FeedForward.forward(None, *given)
@@ -90,83 +90,102 @@ def plain_feed_forward(
     return out if start is None else start + out
 
 
+class Maps:
+    """The maps of the file's head, their passes over some samples, and the sums of their gradients."""
+
+    def __init__(
+        self, first: Tensor, shift: Tensor, scale: Tensor | None, activation: str, last: Tensor, bias: Tensor
+    ) -> None:
+        self.first, self.scale, self.last, self.function = first, scale, last, ACTIVATIONS[activation]
+        self.bias = bias[:, None, None]
+        self.weights = first[None] if scale is None else scale.T[..., None] * first
+        self.shifts = shift.T[..., None]
+        self.by_weights, self.by_shifts, self.by_last, self.by_bias = map(
+            torch.zeros_like, (self.weights, self.shifts, last.T, bias)
+        )
+
+    def run(self, cells: Tensor, start: Tensor | None, target: Tensor, first: int = 0) -> None:
+        """`start` and the network into `target` `(out, batch, cells)`, for the samples from number `first`."""
+        for at, samples in _pieces(cells.shape, first):
+            hidden = self.function.in_place(self._hidden(cells[at], samples))
+            if start is None:
+                target[at] = self.bias
+            else:
+                torch.add(start[at], self.bias, out=target[at])
+            target[at].transpose(0, 1).baddbmm_(_of(self.last[None], samples), hidden)
+
+    def pull(self, cells: Tensor, above: Tensor, below: Tensor, first: int = 0) -> None:
+        """From the gradient above to that of the field, into `below`; adds to the sums."""
+        for at, samples in _pieces(cells.shape, first):
+            hidden, slope = self._hidden(cells[at], samples), above[at].transpose(0, 1)
+            slopes = self.function.backward(torch.bmm(_of(self.last.T[None], samples), slope), hidden)
+            self.by_last += outer(self.function.in_place(hidden), slope).sum(0)
+            self.by_bias += slope.sum((0, 2))
+            _add(self.by_weights, samples, outer(slopes, cells[at].transpose(0, 1)))
+            _add(self.by_shifts, samples, slopes.sum(2, keepdim=True))
+            torch.bmm(_of(self.weights.mT, samples), slopes, out=below[at].transpose(0, 1))
+
+    def gradients(self) -> tuple[Tensor | None, ...]:
+        """Those of the arguments of `__init__`."""
+        by_first, by_scale = self.by_weights[0], None
+        if self.scale is not None:
+            by_scale = torch.einsum("bhi,hi->hb", self.by_weights, self.first)
+            by_first = torch.einsum("hb,bhi->hi", self.scale, self.by_weights)
+        return by_first, self.by_shifts[..., 0].T, by_scale, None, self.by_last.T, self.by_bias
+
+    def _hidden(self, cells: Tensor, samples: slice) -> Tensor:
+        """Scale W_1 v + shift of a piece, `(samples, hidden, cells)`."""
+        return torch.bmm(_of(self.weights, samples), cells.transpose(0, 1)).add_(_of(self.shifts, samples))
+
+
 class _FeedForward(torch.autograd.Function):
     """Forward and backward of `feed_forward`."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
         field, first, shift, scale, name, last, bias, start = given
-        function = ACTIVATIONS[name]
         if ctx is not None:
             ctx.has_start, ctx.activation = start is not None, name
             ctx.save_for_backward(field, first, shift, scale, last, bias)
-        out: Tensor = field.new_empty(last.shape[0], *field.shape[1:])
-        target, cells = out.flatten(2), field.flatten(2)
+        out = sample_major(field, last.shape[0])
         kept = None if start is None else start.flatten(2)
-        for at in _pieces(cells.shape):
-            hidden = _before(cells[at].contiguous(), first, scale, shift, at)
-            result = product(last, function.in_place(hidden).flatten(1)).view(-1, *hidden.shape[1:])
-            if kept is None:
-                torch.add(result, bias[:, None, None], out=target[at])
-            else:
-                torch.add(kept[at], result.add_(bias[:, None, None]), out=target[at])
+        Maps(first, shift, scale, name, last, bias).run(field.flatten(2), kept, out.flatten(2))
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         field, first, shift, scale, last, bias = ctx.saved_tensors
         by_start = gradients[0] if ctx.has_start else None
+        given = first, shift, scale, ctx.activation, last, bias
         if torch.is_grad_enabled():  # of second order
-            found = differentiable(
-                plain_feed_forward, gradients[0], field, first, shift, scale, ctx.activation, last, bias
-            )
-            return (*found, by_start)
-        function = ACTIVATIONS[ctx.activation]
-        cells, above = field.flatten(2), gradients[0].flatten(2)
-        below = torch.empty_like(cells)
-        by_first, by_last, by_shift = torch.zeros_like(first), torch.zeros_like(last), torch.zeros_like(shift)
-        by_scale = torch.zeros_like(shift)
-        for at in _pieces(cells.shape):
-            inputs, slope = (each[at].contiguous() for each in (cells, above))
-            hidden = _before(inputs, first, scale, shift, at)
-            slopes = function.backward(product(last.T, slope.flatten(1)).view(hidden.shape), hidden)
-            by_last += product(slope.flatten(1), function.in_place(hidden).flatten(1).T)
-            sums = slopes.sum(2)
-            if shift.shape[1] == 1:
-                by_shift += sums.sum(1, keepdim=True)
-            else:
-                by_shift[:, at[1]] += sums
-            if scale is None:
-                by_first += product(slopes.flatten(1), inputs.flatten(1).T)
-            else:
-                # The gradient of scale W_1, one matrix a sample, has those of both factors.
-                matrices = torch.bmm(slopes.transpose(0, 1), inputs.permute(1, 2, 0))
-                by_first += torch.einsum("hb,bhi->hi", scale[:, at[1]], matrices)
-                by_scale[:, at[1]] += torch.einsum("hi,bhi->hb", first, matrices)
-                slopes *= _of(scale, at)
-            below[at] = product(first.T, slopes.flatten(1)).view(-1, *slopes.shape[1:])
-        found = below.view(field.shape), by_first, by_shift, None if scale is None else by_scale
-        return (*found, None, by_last, above.sum((1, 2)), by_start)
+            return *differentiable(plain_feed_forward, gradients[0], field, *given), by_start
+        maps, out = Maps(*given), sample_major(field, field.shape[0])
+        maps.pull(field.flatten(2), gradients[0].flatten(2), out.flatten(2))
+        return out, *maps.gradients(), by_start
 
 
-def _pieces(shape: torch.Size) -> Iterator[tuple[slice, slice, slice]]:
-    """Where the pieces of `(channel, batch, cells)` are: some whole samples each, or a part of one."""
+Place = tuple[slice, slice, slice]
+
+
+def _pieces(shape: torch.Size, first: int) -> Iterator[tuple[Place, slice]]:
+    """Where the pieces of `(channel, batch, cells)` are, some whole samples each or a part of one; their samples."""
     _, batch, cells = shape
     samples, count = max(1, PIECE // cells), -(-cells // PIECE)
     size = -(-cells // count)
     for sample in range(0, batch, samples):
+        end = min(batch, sample + samples)
         for cell in range(0, cells, size):
-            yield slice(None), slice(sample, sample + samples), slice(cell, cell + size)
+            yield (slice(None), slice(sample, end), slice(cell, cell + size)), slice(first + sample, first + end)
 
 
-def _of(values: Tensor, at: tuple[slice, ...]) -> Tensor:
-    """The numbers `(hidden, samples, 1)` of a piece."""
-    return (values if values.shape[1] == 1 else values[:, at[1]])[..., None]
+def _of(maps: Tensor, samples: slice) -> Tensor:
+    """The maps of some samples."""
+    return maps[samples] if len(maps) > 1 else maps.expand(samples.stop - samples.start, *maps.shape[1:])
 
 
-def _before(inputs: Tensor, first: Tensor, scale: Tensor | None, shift: Tensor, at: tuple[slice, ...]) -> Tensor:
-    """Scale W_1 v + shift of a piece `(hidden, samples, cells)`."""
-    hidden = product(first, inputs.flatten(1)).view(-1, *inputs.shape[1:])
-    if scale is None:
-        return hidden.add_(_of(shift, at))
-    return torch.addcmul(_of(shift, at), _of(scale, at), hidden, out=hidden)
+def _add(total: Tensor, samples: slice, parts: Tensor) -> None:
+    """Add what some samples give, each to its own map or all to the one that they share."""
+    if len(total) > 1:
+        total[samples] += parts
+    else:
+        total += parts.sum(0)

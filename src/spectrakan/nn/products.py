@@ -10,6 +10,7 @@ Under `torch.func` the same products are differentiated and batched by torch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,6 +50,11 @@ def products(first: Float[Tensor, "stack m k"], second: Float[Tensor, "stack k n
     return torch.bmm(first, second)
 
 
+def outer(first: Float[Tensor, "stack m k"], second: Float[Tensor, "stack n k"]) -> Float[Tensor, "stack m n"]:
+    """A stack of products with transposed matrices, for long sums."""
+    return product(first[0], second[0].T)[None] if len(first) == 1 else torch.bmm(first, second.mT)
+
+
 def _is_dense(matrix: Tensor) -> bool:
     return matrix.is_contiguous() or matrix.T.is_contiguous()
 
@@ -81,6 +87,16 @@ def synthesis(
     if axis == len(others) - 2:
         return _owned(product(flat.T, matrix.T), (*others, matrix.shape[0]))
     return product(matrix, flat).view(-1, *others).movedim(0, axis + 2)
+
+
+def sample_major(field: Float[Tensor, "channel batch *space"], channels: int) -> Float[Tensor, "out batch *space"]:
+    """Memory for a field of the same cells, each sample's channels together: samples are processed one by one."""
+    _, batch, *space = field.shape
+    if len(space) == 1:
+        return field.new_empty(channels, batch, *space)
+    strides = [math.prod(space[dim + 1 :]) for dim in range(len(space))]
+    cells = math.prod(space)
+    return field.new_empty_strided((channels, batch, *space), (cells, channels * cells, *strides))
 
 
 def _owned(matrix: Tensor, shape: Sequence[int]) -> Tensor:

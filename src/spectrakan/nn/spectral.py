@@ -12,15 +12,16 @@ Shapes: fields `(channel, batch, *space)`; coefficients along an axis `(rows, ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
+from spectrakan.nn.axial import AxialLayer
 from spectrakan.nn.axis import Axis, axis_transforms
-from spectrakan.nn.execution import Field, differentiable, observed, transformed
-from spectrakan.nn.products import analyse, products, synthesise
+from spectrakan.nn.execution import Field, differentiable, plain_forms
+from spectrakan.nn.products import analyse, analysis, products, synthesis, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
 
 Factors = Sequence[Tensor | None]
@@ -53,7 +54,7 @@ class ModeMixing(nn.Module):
         gate: Tensor | None = self.gate if whole or self.gate is None else self.gate[:modes]
         if factor is not None:
             rows = multiplied(rows, factor[:modes])
-        if torch.compiler.is_compiling() or transformed() or observed():
+        if plain_forms():
             return plain_mix(rows, weight, gate)
         if not torch.is_grad_enabled():
             return _Mix.forward(None, rows, weight, gate)
@@ -117,15 +118,48 @@ class AxialSpectral(nn.Module):
 
     def forward(self, field: Field, axes: Sequence[Axis], factors: Factors = ()) -> Field:
         """`(channel, batch, *space)` to the same shape; `factors[a]` `(modes, 2, channel, batch)` multiply modes."""
+        if self.fuses(field, axes):
+            given = self.parts(field, axes, factors)
+            if not torch.is_grad_enabled():
+                return AxialLayer.forward(None, plain_axial, field, *given)
+            found: Tensor = AxialLayer.apply(plain_axial, field, *given)  # type: ignore[no-untyped-call]
+            return found
         transforms = axis_transforms(axes, self.bases, self.num_modes, field)
         rows = analyse(field, None, None, *[transform.analysis for transform in transforms])
         rows = tuple(axis.summed(row) for axis, row in zip(axes, rows, strict=True))
         return synthesise(None, self.mix(rows, factors), [transform.synthesis for transform in transforms])
 
+    def fuses(self, field: Tensor, axes: Sequence[Axis]) -> bool:
+        """Whether the layer takes its form as one operation."""
+        whole = field.device.type == "cpu" and all(axis.space is None for axis in axes)
+        return whole and all(map(is_complex, self.bases)) and not plain_forms()
+
+    def parts(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> list[Tensor | None]:
+        """What the layer does along each axis, as `nn/axial.Part` lists it."""
+        given: list[Tensor | None] = []
+        transforms = axis_transforms(axes, self.bases, self.num_modes, field)
+        for mixing, transform, factor in zip(self.mixing, transforms, factors or [None] * len(axes), strict=True):
+            by_mode: list[Tensor | None] = [cast(Tensor, mixing.weight), cast(Tensor | None, mixing.gate), factor]
+            if transform.modes != self.num_modes:  # slices have a price in the gradient
+                by_mode = [None if each is None else each[: transform.modes] for each in by_mode]
+            given += [transform.analysis, transform.synthesis, *by_mode]
+        return given
+
     def mix(self, rows: Sequence[Tensor], factors: Factors = ()) -> list[Tensor]:
         """Mix the channels of every axis' coefficients."""
         by_axis = factors or [None] * len(rows)
         return [mixing(row, factor) for mixing, row, factor in zip(self.mixing, rows, by_axis, strict=True)]
+
+
+def plain_axial(field: Tensor, *flat: Any) -> Tensor:
+    """The layer from what it is along each axis (`nn/axial.Part`), in plain operations."""
+    parts = [flat[start : start + 5] for start in range(0, len(flat), 5)]
+    rows = [analysis(field, part[0], axis) for axis, part in enumerate(parts)]
+    rows = [each if part[4] is None else multiplied(each, part[4]) for each, part in zip(rows, parts, strict=True)]
+    mixed = [plain_mix(each, part[2], part[3]) for each, part in zip(rows, parts, strict=True)]
+    return torch.stack(
+        [synthesis(each, part[1], axis) for axis, (each, part) in enumerate(zip(mixed, parts, strict=True))]
+    ).sum(0)
 
 
 def multiplied(

@@ -1,0 +1,85 @@
+"""A residual block as one operation against the same in plain operations: values, gradients, second derivatives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from spectrakan.nn import feed_forward, residual
+from spectrakan.nn.axial import AxialLayer
+from spectrakan.nn.axis import uniform_axis
+from spectrakan.nn.block import Block, BlockSettings
+from spectrakan.nn.conditioning import Condition
+from spectrakan.nn.residual import ResidualBlock, plain_residual
+from spectrakan.nn.spectral import AxialSpectral, plain_axial
+
+WIDTH, BATCH, MODES = 4, 3, 3
+
+
+def numbers(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, requires_grad=True)
+
+
+def arguments(space: tuple[int, ...], *, gates: bool, conditioned: bool) -> tuple[Tensor, list[object]]:
+    """A field and the other arguments of the block; one axis of two bears a factor."""
+    torch.manual_seed(len(space))
+    samples = BATCH if conditioned else 1
+    layer = AxialSpectral(WIDTH, MODES, ("fourier", "extended", "fourier")[: len(space)], gates=gates).double()
+    factors = [numbers(MODES, 2, WIDTH, BATCH) if conditioned and axis != 1 else None for axis in range(len(space))]
+    for each in layer.parameters():
+        torch.nn.init.normal_(each)
+    field = numbers(WIDTH, BATCH, *space)
+    scale = numbers(5, samples) if conditioned else None
+    network = [numbers(5, WIDTH), numbers(5, samples), scale, "gelu", numbers(WIDTH, 5), numbers(WIDTH)]
+    return field, [*network, *layer.parts(field, [uniform_axis(cells, True) for cells in space], factors)]
+
+
+@pytest.mark.parametrize("piece", [4096, 20])
+@pytest.mark.parametrize("space", [(16,), (4, 9), (5, 4, 8)], ids=str)
+@pytest.mark.parametrize(("gates", "conditioned"), [(False, False), (True, True)])
+def test_the_block_has_the_values_and_gradients_of_its_plain_form(
+    space: tuple[int, ...], piece: int, gates: bool, conditioned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four cells along an axis resolve fewer modes than the layer has; pieces are parts of samples, or samples."""
+    monkeypatch.setattr(feed_forward, "PIECE", piece)
+    field, given = arguments(space, gates=gates, conditioned=conditioned)
+    wanted = [each for each in (field, *given) if isinstance(each, Tensor) and each.requires_grad]
+    for both in (
+        (ResidualBlock.apply(field, *given), plain_residual(field, *given)),
+        (residual_axial(field, given), plain_axial(field, *given[residual.NETWORK :])),
+    ):
+        torch.testing.assert_close(*both, rtol=1e-12, atol=1e-12)
+        slope = torch.randn_like(both[0])
+        found, expected = (torch.autograd.grad(out, wanted, slope, allow_unused=True) for out in both)
+        for ours, theirs in zip(found, expected, strict=True):
+            assert (ours is None) == (theirs is None)
+            if ours is not None:
+                torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+    with torch.no_grad():
+        assert torch.equal(ResidualBlock.forward(None, field, *given), ResidualBlock.apply(field, *given))
+
+
+def residual_axial(field: Tensor, given: list[object]) -> Tensor:
+    """The axial layer alone, as one operation."""
+    out: Tensor = AxialLayer.apply(plain_axial, field, *given[residual.NETWORK :])
+    return out
+
+
+def test_second_derivatives_of_a_conditioned_block_are_those_of_the_plain_form() -> None:
+    """The shift depends on the scale, as in a block: what one passes on must not be counted for the other as well."""
+    torch.manual_seed(0)
+    config = BlockSettings(width=WIDTH, num_modes=MODES, bases=("fourier",), kind="residual", squeeze_excite="none")
+    block, field, axes = Block(config).double(), numbers(WIDTH, BATCH, 8), [uniform_axis(8, True)]
+    condition = Condition(numbers(BATCH, 2 * WIDTH), numbers(BATCH, 2 * WIDTH), (numbers(MODES, 2, WIDTH, BATCH),))
+    wanted = [field, condition.scale, condition.shift, *condition.factors, *block.parameters()]
+
+    def curvature() -> tuple[Tensor, ...]:
+        slopes = torch.autograd.grad(block(field, axes, condition).square().sum(), wanted, create_graph=True)
+        return torch.autograd.grad(sum(slope.square().sum() for slope in slopes), wanted)
+
+    found = curvature()
+    with torch.overrides.BaseTorchFunctionMode():  # takes plain forms
+        expected = curvature()
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
