@@ -55,21 +55,21 @@ class Axial:
             self.by_factor = [None if part.factor is None else torch.empty_like(part.factor) for part in parts]
 
     def run(self, field: Tensor, target: Tensor, at: slice) -> list[Tensor]:
-        """The sum over axes of synthesis, mixing and analysis of samples `at`; the coefficients of all axes."""
+        """Synthesis, mixing and analysis, summed over axes; the coefficients without and with factors."""
         kept = []
         for axis in reversed(range(len(self.parts))):
-            rows = _analysed(self.into[axis], field, axis)
-            kept.append(rows)
-            moved = self._moved(rows, axis, at)
+            factor, rows = self.parts[axis].factor, _analysed(self.into[axis], field, axis)
+            moved = rows if factor is None else _turned(rows, factor, at)
+            kept += [rows, moved]
             _synthesise(target, torch.bmm(self.matrices[axis], _by_mode(moved)), self.parts[axis].synthesis, axis)
         return kept
 
     def pull(self, gradient: Tensor, target: Tensor, at: slice, kept: Iterator[Tensor]) -> None:
         """From the gradient of the result to that of the field; adds to the sums."""
-        for axis, rows in zip(reversed(range(len(self.parts))), kept, strict=False):
-            factor, changed = self.parts[axis].factor, self.by_factor[axis]
+        for axis in reversed(range(len(self.parts))):
+            factor, changed, rows, moved = self.parts[axis].factor, self.by_factor[axis], next(kept), next(kept)
             by_mixed = _by_mode(_analysed(self.into[axis], gradient, axis))
-            self.by_matrix[axis].baddbmm_(_by_mode(self._moved(rows, axis, at)), by_mixed.transpose(1, 2))
+            self.by_matrix[axis].baddbmm_(_by_mode(moved), by_mixed.transpose(1, 2))
             by_rows = torch.bmm(self.matrices[axis], by_mixed)
             if factor is not None and changed is not None:
                 by_rows = _turned_back(by_rows, rows, factor, changed, at)
@@ -86,10 +86,6 @@ class Axial:
             by_weight = total if part.gate is None else total.mul_(part.gate.view(-1, 1, 1, 1))
             found += [None, None, by_weight, by_gate, changed]
         return found
-
-    def _moved(self, rows: Tensor, axis: int, at: slice) -> Tensor:
-        factor = self.parts[axis].factor
-        return rows if factor is None else _turned(rows, factor, at)
 
 
 class AxialLayer(torch.autograd.Function):
