@@ -61,8 +61,10 @@ lint: $(INSTALLED)
 test: lint doctest
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow" tests
 
+# The browser's tests measure frames and latency: they run alone, after the others.
 test-all: lint doctest site browser
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests --ignore=tests/browser
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/browser
 
 docs: doctest site
 

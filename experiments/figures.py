@@ -19,9 +19,9 @@ from experiments.main import strongest
 from experiments.paper_curves import energy_by_wavenumber
 from experiments.paper_maps import fields_by_row, globe_maps, time_strips, with_models
 from experiments.record_figures import RECORD_FIGURES
+from experiments.sample_maps import instant_maps, space_time_maps
 from spectrakan.errors import ConfigError
 from spectrakan.metrics.spectral import energy_spectrum
-from spectrakan.report.figures import field_maps, space_time_maps
 from spectrakan.report.figures.appearance import LOOKS, field_label, look_of
 
 Drawn = Iterator[tuple[Plate, Figure]]
@@ -94,7 +94,7 @@ def steady_plan(shown: Forecasts, archive: Archive) -> Drawn:
         f"{shown.case}: {field_label(sample.field)} for the first test sample: truth above the input {source}, then "
         "each model's prediction above its error."
     )
-    yield _plate(f"{shown.case}-maps", MAPS, caption, shown), field_maps(sample)
+    yield _plate(f"{shown.case}-maps", MAPS, caption, shown), instant_maps(sample)
     yield spectrum(shown)
 
 
@@ -106,7 +106,7 @@ def waves_plan(shown: Forecasts, archive: Archive) -> Drawn:
         f"out from t = {sample.given_times[-1]:.3g}: truth above the last input, then each model's prediction above "
         "its error."
     )
-    yield _plate(f"{shown.case}-maps", MAPS, caption, shown), field_maps(sample)
+    yield _plate(f"{shown.case}-maps", MAPS, caption, shown), instant_maps(sample)
     pair = [name for name in ("local_fno", "spectrakan") if name in shown.predictions]
     frames = np.unique(np.linspace(0, len(sample.times) - 1, 4).round().astype(int))
     if len(pair) == 2:

@@ -9,13 +9,13 @@ import numpy as np
 from experiments.archive import Archive
 from experiments.datasets import Datasets
 from experiments.main import TABLE
+from experiments.sample_maps import Sample
 from experiments.scales import case_named
 from spectrakan.evaluation.batches import EvaluationSettings, predicted_batches
 from spectrakan.fields import Trajectories, Window
 from spectrakan.models import from_pretrained
 from spectrakan.models.operator import Operator
-from spectrakan.report.figures.maps import Sample
-from spectrakan.report.figures.sheet import Values
+from spectrakan.report.figures.maps import Values
 
 READER = "figures"
 

@@ -18,7 +18,7 @@ from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.kan import KAN
 from spectrakan.report.figures.appearance import SEQUENTIAL, blank_figure, figure_style
 from spectrakan.report.figures.curves import plain_grid
-from spectrakan.report.figures.sheet import Values
+from spectrakan.report.figures.maps import Values
 from spectrakan.theory.edge_views import LayerView, edge_views
 from spectrakan.theory.parts import token_inputs
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from experiments.sheet import balanced
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.report.figures.appearance import blank_figure, figure_style, look_of
 from spectrakan.report.figures.curves import (
@@ -24,7 +25,6 @@ from spectrakan.report.figures.curves import (
     plain_logarithms,
     runs_of,
 )
-from spectrakan.report.figures.sheet import balanced
 
 WIDTH, HEIGHT, LEGEND = 2.3, 1.95, 0.5
 CEILING = 100.0

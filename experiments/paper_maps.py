@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.sample_maps import Sample, given_instant, given_scale, map_layout, on_globe, upright
+from experiments.sheet import Row, draw_rows
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.report.figures.appearance import GIVEN, field_label, look_of
-from spectrakan.report.figures.maps import Sample, given_instant, given_scale, map_layout, on_globe, upright
-from spectrakan.report.figures.sheet import Row, draw_rows, error_scale, field_scale
+from spectrakan.report.figures.maps import error_scale, field_scale
 
 
 def fields_by_row(samples: Sequence[Sample], model: str, time: float) -> Figure:

@@ -7,6 +7,7 @@ as needed; a decision that is made on them counts as made on validation data.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ RATES = "rates"
 """Trials of learning rates, which count too."""
 NOTE = "One seed each; a row names the settings that differ from the preset, or the trial's label."
 DEVELOPMENT_FILE = "development.json"
+PROTOTYPES_FILE = "prototypes.jsonl"
+"""Trials of code that was not kept, a line each."""
 
 Scores = dict[str, dict[str, Any]]
 """Seed and number of the samples and scores of runs, by case."""
@@ -56,10 +59,25 @@ def stage(
 
 
 def trial_counts(archive: Archive) -> dict[tuple[str, str], int]:
-    """How many development trials each (case, model) has had: learning rates, settings and seeds."""
+    """How many development trials each (case, model) has had: rates, settings, seeds, and code that was not kept.
+
+    The paper's literal model is a competitor of its own, `spectrakan/paper`. Records with the same seed and the same
+    validation error to the last digit are one trial that was run twice.
+    """
     records = [record for table in (TABLE, RATES) for record in archive.records(table)]
-    pairs = [(record["details"]["case"], record["model"]) for record in records]
-    return {pair: pairs.count(pair) for pair in dict.fromkeys(pairs)}
+    trials = dict.fromkeys(
+        (record["details"]["case"], _competitor(record), record["seed"], _error(record))
+        for number, record in enumerate(records)
+    )
+    pairs = [(case, competitor) for case, competitor, *_ in trials]
+    path = archive.folder / PROTOTYPES_FILE
+    lines = path.read_text().splitlines() if path.is_file() else []
+    pairs += [(prototype["case"], prototype["model"]) for prototype in map(json.loads, lines)]
+    return dict(Counter(pairs))
+
+
+def _competitor(record: dict[str, Any]) -> str:
+    return f"{record['model']}/paper" if record["variant"] == "paper" else str(record["model"])
 
 
 def tables(archive: Archive) -> list[Table]:

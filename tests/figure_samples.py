@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from experiments.sample_maps import Sample
 from spectrakan.fields import FieldSpec, Grid
-from spectrakan.report.figures import Sample
 
 
 def sample_1d(models: int = 2) -> Sample:

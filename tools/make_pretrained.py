@@ -3,7 +3,7 @@
     python tools/make_pretrained.py droplet2d-small --minutes 10        one of them, with its card
     python tools/make_pretrained.py droplet2d-small --against fno       a baseline of the same training time
     python tools/make_pretrained.py droplet2d-small --score             scores and card again, from its weights
-    python tools/make_pretrained.py droplet2d-small --certify           its certificate and card again
+    python tools/make_pretrained.py droplet2d-small --certify 6         certificate around 6 inputs, and card again
     python tools/make_pretrained.py cards                               all cards again, from the scores
 
 Times are of one core (`time.process_time`, one thread), so that a busy machine trains as long as an idle one.
@@ -38,8 +38,10 @@ CACHE = TARGET.parents[2] / "build" / "pretrained"
 """Where data are kept between the calls of this tool."""
 STEPS, COVERAGE = 50, 0.9
 RATE, WEIGHT_DECAY, AVERAGE = 5e-3, 1e-5, 0.998
-FRESH, FRESH_SEED, CERTIFIED, RADII = 20, 1000, 6, (0.1, 0.01, 0.001)
+FRESH, FRESH_SEED, CERTIFIED, RADII = 20, 1000, 3, (0.1, 0.01, 0.001)
 """Samples that no training saw, their seed, how many of them are certified, and the radii of the regions."""
+READOUT = {"conditioning": "readout", "pool": "center+mean+std"}
+"""The form of the token of all shipped models."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,7 @@ PLANS = {
         task="droplet2d",
         signature={"space_dims": 2, "history": 1, "in_channels": 3, "out_channels": 3, "boundary": ("wall", "wall"),
                    "in_fields": WATER, "out_fields": WATER},
-        model={"width": 24, "num_modes": 16, "num_layers": 4, "pool": "center+mean+std", "token_width": 24,
-               "attention_width": 24},
+        model={"width": 24, "num_modes": 16, "token_width": 24, "attention_width": 24, **READOUT},
         make=data.water_data,
         samples=240,
         batches={32: (8, 0.6), 64: (3, 0.3), 128: (1, 0.1)},
@@ -74,7 +75,7 @@ PLANS = {
         signature={"space_dims": 2, "history": 1, "in_channels": 1, "out_channels": 1,
                    "boundary": ("dirichlet", "dirichlet"), "steady": True, "in_fields": ("coefficient",),
                    "out_fields": ("pressure",)},
-        model={"width": 32, "num_modes": 16, "num_layers": 4, "pool": "center+mean+std"},
+        model={"width": 32, "num_modes": 16, **READOUT},
         make=data.rock_data,
         samples=4000,
         batches={64: (6, 0.7), 32: (12, 0.3)},
@@ -85,7 +86,7 @@ PLANS = {
         signature={"space_dims": 1, "history": 1, "in_channels": 3, "out_channels": 3, "boundary": ("periodic",),
                    "in_fields": ("density", "velocity", "pressure"),
                    "out_fields": ("density", "velocity", "pressure")},
-        model={"width": 40, "num_modes": 24, "num_layers": 4, "pool": "center+mean+std"},
+        model={"width": 40, "num_modes": 24, **READOUT},
         make=data.gas_data,
         samples=800,
         batches={128: (32, 1.0)},
@@ -279,11 +280,11 @@ def score_plain(name: str, model: Operator) -> dict[str, Any]:
     return scores
 
 
-def certificate(model: Operator, plan: Plan) -> dict[str, Any]:
+def certificate(model: Operator, plan: Plan, count: int = CERTIFIED) -> dict[str, Any]:
     """Lipschitz bounds of token and modulation, the worst around fresh inputs, on every second cell in 2D."""
     frames = plan.make(FRESH, FRESH_SEED)
     frames = frames[min(frames)]
-    inputs = frames[:: len(frames) // CERTIFIED][:CERTIFIED, :1]
+    inputs = frames[:: len(frames) // count][:count, :1]
     if model.signature.space_dims == 2:
         inputs = inputs[:, :, ::2, ::2]
     effort = CertifySettings(attack=AttackSettings(starts=4, steps=6, pairs=16))
@@ -304,10 +305,10 @@ def certificate(model: Operator, plan: Plan) -> dict[str, Any]:
     }
 
 
-def certify_again(name: str) -> None:
+def certify_again(name: str, count: int) -> None:
     """Add the certificate of the saved weights and write the card."""
     torch.set_num_threads(1)
-    found = certificate(sk.from_pretrained(TARGET / name), PLANS[name])
+    found = certificate(sk.from_pretrained(TARGET / name), PLANS[name], count)
     card.write_scores(TARGET / name, {**card.read_scores(TARGET / name), "certificate": found})
     card.write_card(TARGET / name)
 
@@ -339,7 +340,7 @@ def finish(name: str, model: Operator, sets: data.Frames, made: dict[str, Any]) 
     plan = PLANS[name]
     facts: dict[str, Any] = {
         "name": name, "task": plan.task, "training": {**made, "rate": RATE, "seed": 0, "samples": plan.samples},
-        "settings": plan.model, "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": sum(p.numel() for p in model.parameters()),
         **data.largest({cells: frames[:, :-1] for cells, frames in sets.items()}),
     }  # fmt: skip
     water = plan.task == "droplet2d"
@@ -377,13 +378,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--against", choices=["fno", "ffno"])
     parser.add_argument("--score", action="store_true")
-    parser.add_argument("--certify", action="store_true")
+    parser.add_argument("--certify", type=int, metavar="INPUTS")
     asked = parser.parse_args()
     if asked.name == "cards":
         for name in PLANS:
             card.write_card(TARGET / name)
     elif asked.certify:
-        certify_again(asked.name)
+        certify_again(asked.name, asked.certify)
     elif asked.score:
         score(asked.name)
     elif asked.against:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from spectrakan.runs import as_json
+from spectrakan.config import as_mapping
+from spectrakan.models.spectrakan import SpectraKANConfig
+from spectrakan.models.stages import Stages
+from spectrakan.runs import as_json, package_version
 
 DATA = {
     "droplet2d": (
@@ -64,9 +68,9 @@ def write_baseline(folder: Path, kind: str, entry: dict[str, Any]) -> None:
 def write_card(folder: Path) -> None:
     """Write NAME.md from NAME.json."""
     facts = read_scores(folder)
-    task, training, settings = facts["task"], facts["training"], facts["settings"]
+    task, training = facts["task"], facts["training"]
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    given = ", ".join(f"{key}={value}" for key, value in settings.items())
+    given = ", ".join(f"{key}={value}" for key, value in settings(folder).items())
     head = (
         f"A SpectraKAN of {facts['parameters']:,} weights ({size:.2f} MB, float32 safetensors) for `{task}`; "
         f'`sk.from_pretrained("{facts["name"]}")`.'
@@ -75,8 +79,10 @@ def write_card(folder: Path) -> None:
         f"{training['minutes']:g} minutes of one core (AdamW, rate "
         f"{training['rate']:g}, cosine, average of the weights, "
         f"seed {training['seed']}) on {training['samples']:,} samples, reflected and "
-        f"turned at random. Settings: {given}; all others are the defaults. Made by "
-        f"`python tools/make_pretrained.py {facts['name']}`."
+        f"turned at random. Settings: {given}; "
+        f"all others are the defaults of version {package_version('spectrakan')}. "
+        f"Made by `python tools/make_pretrained.py {facts['name']}`; the history has the weights since commit "
+        f"{commit(folder)}."
     )
     ranges = ", ".join(f"{low:g} to {high:g}" for low, high in facts["range"])
     sections = {
@@ -92,6 +98,19 @@ def write_card(folder: Path) -> None:
         lines += ["", f"## {title}", *text]
     lines.append("")
     folder.with_suffix(".md").write_text("\n".join(lines))
+
+
+def settings(folder: Path) -> dict[str, Any]:
+    """Settings of the saved model that are not today's defaults."""
+    saved = json.loads((folder / "model.json").read_text())
+    usual = {**as_mapping(SpectraKANConfig()), **as_mapping(Stages())}
+    return {key: value for key, value in {**saved["config"], **saved["stages"]}.items() if usual.get(key) != value}
+
+
+def commit(folder: Path) -> str:
+    """The commit that brought the weights as they are now."""
+    asked = ["git", "log", "-1", "--format=%h", "--", str(folder)]
+    return subprocess.run(asked, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def scores(facts: dict[str, Any]) -> list[str]:

@@ -3,8 +3,6 @@
 Equal runs have checkpoints of equal bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ Settings are frozen, keyword-only pydantic dataclasses that refuse what they do 
 YAML, with numbers read as people write them.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import errno

@@ -1,7 +1,5 @@
 """What can go wrong, by kind; every message says what was expected, what came and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

@@ -5,8 +5,6 @@ ends the process with an illegal instruction at the first bfloat16 matrix produc
 read once when torch is loaded, avoids it. This file imports nothing heavy, so that the cap can be set in time.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -15,8 +15,8 @@ def drawn(monkeypatch):
     """The figures of maps that the demo draws."""
     made = []
 
-    def kept(sample):
-        made.append(field_maps(sample))
+    def kept(*given):
+        made.append(field_maps(*given))
         return made[-1]
 
     field_maps = figures.field_maps

@@ -1,7 +1,5 @@
 """The table of commands, loaded one at a time, and how their failures are reported."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -17,7 +15,6 @@ COMMANDS: dict[str, str] = {
     "tasks": "List the problems that are known by name, or show one and its parameters.",
     "models": "List all models: size, other resolutions.",
     "generate": "Make samples of a problem with its solver and write them to a file.",
-    "download": "Download a PDEBench file.",
     "check": "Read a data file and report whether it is fit to learn from.",
     "train": "Train a model on a problem, or on data of your own.",
     "evaluate": "Score the best weights of a run.",

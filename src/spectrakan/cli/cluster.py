@@ -3,8 +3,6 @@
 Dask does the scheduling: work of a worker that is lost is done again by another one.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager

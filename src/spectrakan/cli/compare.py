@@ -1,7 +1,5 @@
 """`spectrakan compare`: several runs and evaluations in one table."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,8 +35,8 @@ LEAD = (
     "first frame of {count} droplets that were not in its data, and its own predictions are its next inputs."
 )
 CAPTION = (
-    "{field} at t = {last:g}, predicted from t = {first:g}: truth above the input, then each model, its prediction "
-    "above its error. Truth and predictions share one colour scale, errors another."
+    "{field} at t = {last:g}, predicted from t = {first:g}: the truth, then each model's prediction above its error. "
+    "Truth and predictions share one colour scale, errors another."
 )
 FRAMES = 33
 """The input and the frames that the problem scores."""
@@ -85,7 +85,10 @@ def demo(
 
 def demo_page(runs: dict[str, Run], unseen: Trajectories) -> str:
     """Scores, fields at the last time, and errors against time, on droplets that no run has seen."""
+    import numpy as np
+
     from spectrakan.evaluation import evaluate
+    from spectrakan.evaluation.batches import all_predicted
     from spectrakan.report import Paragraph, Picture, Section, page, scores_table
     from spectrakan.report.figures import error_against_time, field_maps, figure_bytes
 
@@ -99,8 +102,12 @@ def demo_page(runs: dict[str, Run], unseen: Trajectories) -> str:
     growth = figure_bytes(error_against_time(times, curves, "relative L2"))
     caption = CAPTION.format(field=unseen.fields[0].name, first=unseen.times[0], last=unseen.times[-1])
     errors = ", ".join(f"{name} {each['metrics']['relative_l2']:.3g}" for name, each in scores.items())
+    first = {
+        name: all_predicted(run.model, unseen, [0], ahead)[0].numpy()[0, -1, ..., 0] for name, run in runs.items()
+    }
+    drawn = field_maps(unseen.fields[0], unseen.grid, np.asarray(unseen.values[0])[-1, ..., 0], first)
     pictures = [
-        Picture(figure_bytes(field_maps(_sample(runs, unseen))), caption, f"{caption} Relative L2 errors: {errors}."),
+        Picture(figure_bytes(drawn), caption, f"{caption} Relative L2 errors: {errors}."),
         Picture(growth, "Error against time", "One curve a model: relative L2 error of the rollout at each time."),
     ]
     return page(
@@ -108,19 +115,3 @@ def demo_page(runs: dict[str, Run], unseen: Trajectories) -> str:
         [Paragraph(LEAD.format(count=unseen.num_samples))],
         [Section("Scores", [table]), Section("Pictures", pictures)],
     )
-
-
-def _sample(runs: dict[str, Run], unseen: Trajectories) -> Any:
-    """The first field of the first droplet: its first frame, the truth and each model's rollout."""
-    import numpy as np
-
-    from spectrakan.evaluation.batches import all_predicted
-    from spectrakan.report.figures import Sample
-
-    values, ahead = np.asarray(unseen.values[0], dtype=np.float32), len(unseen.times) - 1
-    predictions = {
-        name: all_predicted(run.model, unseen, [0], ahead)[0].numpy()[0, ..., 0] for name, run in runs.items()
-    }
-    times = [float(time) for time in unseen.times]
-    depth = values[..., 0]
-    return Sample(unseen.fields[0], unseen.grid, times[1:], depth[1:], predictions, depth[:1], times[:1])

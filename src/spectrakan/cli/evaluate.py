@@ -1,7 +1,5 @@
 """`spectrakan evaluate`: scores of a trained model, on its own test samples or on a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

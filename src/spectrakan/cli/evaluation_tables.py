@@ -1,7 +1,5 @@
 """What an evaluation found, as tables on the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

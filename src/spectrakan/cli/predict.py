@@ -10,8 +10,6 @@ import typer
 from spectrakan.errors import ShapeError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from spectrakan.fields import Trajectories
     from spectrakan.models.operator import Operator
     from spectrakan.training.runtime import Runtime
@@ -73,6 +71,7 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     import numpy as np
     import torch
 
+    from spectrakan.evaluation.batches import EvaluationSettings, predicted_batches
     from spectrakan.evaluation.operators import as_operator
     from spectrakan.fields import FieldSpec
 
@@ -84,10 +83,15 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     names = signature.out_fields or tuple(f"field_{index}" for index in range(signature.out_channels))
     known = {spec.name: spec for spec in start.fields}
     fields = tuple(known.get(name, FieldSpec(name)) for name in names)
-    model.eval()
     part = start if runtime.space is None else start.cut(runtime.space)
-    mine = _frames(model, part, ahead, runtime.share.part(start.num_samples, BATCH))
-    frames = torch.cat(runtime.exchange(mine)).numpy()
+    mine = predicted_batches(
+        model, part, runtime.share.part(start.num_samples, BATCH), ahead, EvaluationSettings(batch_size=BATCH)
+    )
+    # Of processes that hold parts of the fields the first gives the whole ones, the others none.
+    keeps = runtime.space is None or runtime.space.rank == 0
+    none = torch.empty((0, ahead, *start.grid.shape, signature.out_channels), dtype=model.residual_scale.dtype)
+    pieces = [none, *(found for _, found in mine if keeps)]
+    frames = torch.cat(runtime.exchange(torch.cat(pieces))).numpy()
     if signature.steady:
         return replace(start, values=frames, fields=fields, origin={})
     given = start.times[: signature.history]
@@ -95,32 +99,3 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     later = start.times[signature.history : signature.history + ahead]
     beyond = (later[-1] if len(later) else given[-1]) + step * np.arange(1, ahead - len(later) + 1)
     return replace(start, values=frames, times=np.concatenate([later, beyond]), fields=fields, origin={})
-
-
-def _frames(model: Operator, start: Trajectories, ahead: int, samples: range) -> Tensor:
-    """Predictions for successive samples, `(samples, ahead, *space, out)`, batch by batch.
-
-    Of processes that hold parts of the fields the first gives the whole ones, the others none.
-    """
-    import numpy as np
-    import torch
-
-    from spectrakan.evaluation.batches import predict_frames
-    from spectrakan.evaluation.operators import takes_time_step
-    from spectrakan.fields.grid_part import GridPart, joined, whole_of
-
-    signature = model.signature
-    source = start.values if start.inputs is None else start.inputs
-    whole, grid = whole_of(start.grid), start.grid
-    keeps = not isinstance(grid, GridPart) or grid.space.rank == 0
-    pieces = [torch.empty((0, ahead, *whole.shape, signature.out_channels), dtype=model.residual_scale.dtype)]
-    for first in samples[::BATCH]:
-        chosen = slice(first, min(first + BATCH, samples.stop))
-        frames = torch.from_numpy(np.asarray(source[chosen, : signature.history], dtype=np.float32))
-        parts = [] if start.params is None else [torch.from_numpy(start.params[chosen].astype(np.float32))]
-        if takes_time_step(signature, start):
-            parts.append(torch.full((len(frames), 1), float(start.times[1] - start.times[0])))
-        params = torch.cat(parts, dim=1) if parts else None
-        found = joined(predict_frames(model, frames, ahead, params, grid), grid, 2)
-        pieces.append(found if keeps else found[:0])
-    return torch.cat(pieces)

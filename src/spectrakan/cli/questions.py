@@ -1,7 +1,5 @@
 """What `spectrakan evaluate` answers about a run: scores, stability and error bands."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a command that looks at a finished run works on: its model, and samples of its own or of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Tables and lines on the terminal."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 

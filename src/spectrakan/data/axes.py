@@ -1,7 +1,5 @@
 """Grids and times from stored coordinates, which are rounded, reversed or one too many."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Health of a set: layout, ranges, the positions of NaN and infinities, copies, leakage across a split."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -10,8 +10,6 @@ Days are read from a file of any kind that holds arrays of known names, in order
 Units follow from the size of the numbers. Integers in npz are packed values with `_scale` and `_offset` beside them.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path

@@ -6,8 +6,6 @@ read from every kind of file. Arrays are read block by block, in the order of ax
 hold names, never open files, so that they can be pickled; open files are kept in a table per process.
 """
 
-from __future__ import annotations
-
 import atexit
 import math
 import os

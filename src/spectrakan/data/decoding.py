@@ -5,8 +5,6 @@ call into such a decoder stands inside `decoding`. Before anything is decoded, `
 that a file declares with the size that it has, so that a small file cannot fill the memory.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator

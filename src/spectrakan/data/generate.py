@@ -1,7 +1,5 @@
 """Samples of a problem, made by its solver: sample i depends on the recipe and on i, not on how many are made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """From any data file to trajectories: the first bytes show its kind, the names of its arrays its layout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path

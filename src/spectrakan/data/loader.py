@@ -1,7 +1,5 @@
 """Windows in batches: shuffled by seed, shared among processes, resumable to the batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """From a problem or a file to what training needs: trajectories, and the parts of their split."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any

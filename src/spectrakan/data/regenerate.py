@@ -1,7 +1,5 @@
 """The samples of a set on another grid or for longer: solved anew where they were generated, else averaged."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from spectrakan.data.generate import generate

@@ -7,8 +7,6 @@ by="time"           every trajectory is cut in time, first the training part, th
                     for one long simulation or a reanalysis
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Sequence

@@ -7,14 +7,13 @@ With `dt_input` the time step t[a + s] - t[a] is one more parameter of each wind
 serves several steps; `strides` says which ones it is trained on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from spectrakan.config import Count, settings
@@ -30,8 +29,8 @@ class WindowSettings:
 
     history: Count = 1
     """Frames that the operator sees."""
-    horizon: Count = 1
-    """Frames that it should predict."""
+    horizon: Annotated[int, Field(ge=0)] = 1
+    """Frames that it should predict; 0 where there are none to compare with."""
     strides: tuple[Count, ...] = (1,)
     """Stored frames from one frame of a window to the next; windows of all these strides are cut."""
     dt_input: bool = False

@@ -1,7 +1,5 @@
 """Write a data set: native HDF5, which keeps everything, or netCDF for other programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

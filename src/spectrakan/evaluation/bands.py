@@ -7,8 +7,6 @@ lies outside every finite band, and inside an infinite one. The score of a traje
 max_{t,x,field} |P - T| / scale, so a band covers all its cells at once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

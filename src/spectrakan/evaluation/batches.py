@@ -1,7 +1,5 @@
 """Rollouts of a test set batch by batch, so that it may be larger than memory, alone or shared among processes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores of an operator on test trajectories: rolled out from the first window, metric by metric."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What can be evaluated: an operator of this package, or any `nn.Module` that is called like one."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ range [a, b] of its field than a given multiple of the range:
     |u - (a + b)/2| > limit (b - a)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What an operator maps to what: the shapes that data impose on a model, and batches of such data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

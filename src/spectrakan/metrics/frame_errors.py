@@ -4,8 +4,6 @@ The sums reduce `(B, T, *space, C)` to `(B, T, C)`; `volumes` w are shares of th
 stand measures beside the nine scores: the error of each frame, and explained anomalies.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """What a pair of fields must look like to be compared, and how it is read piece by piece."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A mode k (whole numbers of waves across each axis of the box) belongs to shell f
 are 0 .. n//2; in 2D and 3D those that the grid resolves in all directions, 0 .. min(n)//2 - 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """All operators by name, their named variants, what they are on other grids, and users' own models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.metadata import entry_points

@@ -25,8 +25,6 @@ one small matrix an axis instead of one weight for each pair of position and lat
 Shapes: frames `(batch, frames, *space, field)`, tokens `(batch, [frames,] tokens, width)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated, Literal

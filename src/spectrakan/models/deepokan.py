@@ -19,8 +19,6 @@ the centres c shared by all inputs of a layer; between layers a tanh brings the 
 next layer's centres lie. Shapes: `(..., in)` -> `(..., out)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Annotated, ClassVar

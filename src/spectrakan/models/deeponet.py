@@ -9,8 +9,6 @@ sensors (`read_sensors`) and the trunk is evaluated at the cell centres, so any 
 trunk and split the branch. The sum is divided by sqrt(K), so that it starts at unit scale.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

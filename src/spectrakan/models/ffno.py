@@ -8,8 +8,6 @@ last layer's branch instead of the sum v_L, so that the residual path has no eff
 nothing between, which are one. Its module is written for two axes; this is the same layer over any number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, cast
 

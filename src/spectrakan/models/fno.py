@@ -11,8 +11,6 @@ weights start at the size that keeps a mode's variance, with which Darcy flow ne
 numbers over width².
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

@@ -21,8 +21,6 @@ than batch x width² x poles x cells^(d-1).
 Shapes: fields `(channel, batch, *space)`; poles of an axis `(in, out, poles, 2)`; residues `(in, out, *poles, 2)`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -13,8 +13,6 @@ in a row converge there too, at first order. As in the paper's library there is 
 derivative. For the same reason the coordinate of a periodic axis is given as (1 - cos 2 pi x) / 2, which has no jump.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated

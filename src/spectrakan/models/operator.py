@@ -1,7 +1,5 @@
 """What every operator is: a network at unit scale between stages, with physical units in and out."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

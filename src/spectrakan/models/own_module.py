@@ -6,8 +6,6 @@ where all cells are equal), to `(batch, *space, out)` at unit scale. With a mult
 many channels.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any

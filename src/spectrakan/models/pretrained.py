@@ -1,7 +1,5 @@
 """Operators from folders, compared with the file before memory is taken; all faults raise `DataFormatError`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

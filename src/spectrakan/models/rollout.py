@@ -1,7 +1,5 @@
 """An operator applied to its own output: x_{t+1} = F(x_{t-H+1}, ..., x_t), t = 0, 1, ..., horizon - 1."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import torch

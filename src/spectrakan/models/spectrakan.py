@@ -10,8 +10,6 @@ Where fields evolve, the token is computed from how they do, and also acts on th
 ablation.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal

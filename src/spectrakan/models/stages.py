@@ -6,8 +6,6 @@ b is the last frame, the mean training field or nothing, s the residual's standa
 the output filter (`nn/output_filter`) and q the decay of the history.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

@@ -22,8 +22,6 @@ Slice attention, per head, with features x_i of cell i, its volume share v_i and
 Cells cost N * slices instead of N^2. Shapes: x `(batch, cells, width)`, weights `(batch, heads, cells, slices)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

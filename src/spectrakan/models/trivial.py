@@ -17,8 +17,6 @@ predicted, else the mean training field (`models/stages`), whose fine detail (mo
 There is nothing to train: W and d are buffers that `fit_windows` fits, and the model has no parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce

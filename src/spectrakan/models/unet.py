@@ -11,8 +11,6 @@ Its stencils count cells, not lengths: it takes any resolution, but its weights 
 Coordinates are no input, and widths and weights of the cells are not used. Shapes: `(batch, channel, *space)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -4,8 +4,6 @@ Shapes: history `(batch, history, *space, field)`, fields `(channel, batch, *spa
 in the order in which space is flattened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -9,8 +9,6 @@ Shapes: fields `(channel, batch, *space)`. The transforms are products with smal
 kept, so this is less work than a fast transform of all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

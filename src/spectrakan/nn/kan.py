@@ -10,8 +10,6 @@ Knots are learned by
 gradients move them, and they stay in order for all values of the parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, TypedDict, Unpack

@@ -28,8 +28,6 @@ The squared cosines sum to one, so all functions together are one up to r_{P-1},
 Each is scaled to integral one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

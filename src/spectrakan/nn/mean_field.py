@@ -4,8 +4,6 @@ On other grids it is the mean over larger cells or on lines between centres (`nu
 Shapes: `(*space, field)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ Keys and values are never formed: <Q t, K f> = <K^T Q t, f>, and V is applied af
 Shapes: features `(channel, batch, *space)`, token `(batch, token_width)`, A `(batch, heads * value_width)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

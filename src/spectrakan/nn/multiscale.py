@@ -6,8 +6,6 @@ D_s takes means over ceil(n / s) equal cells along each axis, U_s interpolates l
 Shapes: in `(channels, batch, *space)`, out `(width, batch, *space)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import cast
 

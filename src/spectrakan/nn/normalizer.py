@@ -1,7 +1,5 @@
 """Physical units to unit scale and back, per channel, and the moments that fit them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

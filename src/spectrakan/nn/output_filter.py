@@ -21,8 +21,6 @@ Waves suit the boundary: Fourier where the axis is periodic, sines where the fie
 Shapes: residuals `(field, batch, *space)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Maps that act in every cell by themselves: nonlinearities and linear maps. Fields `(channel, batch, *space)`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

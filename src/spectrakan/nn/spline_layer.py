@@ -9,8 +9,6 @@ so the gradient g of B' gives, with q = (g_{j+1} - g_j) / (h_j - l_j), g_{j+1} +
 Shapes: x `(in, batch)`, weights and knots as in `nn/kan`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -8,8 +8,6 @@ Shapes: x `(inputs, batch)`, knots `(inputs, n + k + 1)`: every input has knots 
 fastest so that each step of the recursion is one pass over contiguous numbers.
 """
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Ghost cells, limited slopes and cell averages for finite-volume schemes."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

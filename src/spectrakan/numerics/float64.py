@@ -1,7 +1,5 @@
 """Sums in float64 on every device: numbers of devices without float64 are moved to the CPU."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

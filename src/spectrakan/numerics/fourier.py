@@ -21,8 +21,6 @@ between walls need. Complex multipliers on the extended axis represent every ker
 nearly as fine as those of a periodic axis.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Integrals over a tensor-product grid from per-axis weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 

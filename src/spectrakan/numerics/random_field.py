@@ -1,7 +1,5 @@
 """Random functions: sums of a few waves, and uniform and log-uniform numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Fields on other cells or points along an axis: means over larger cells, straight lines between cell centres."""
 
-from __future__ import annotations
-
 import math
 
 import torch

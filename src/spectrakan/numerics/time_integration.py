@@ -1,7 +1,5 @@
 """Steps in time for a batch: each sample has its own step size, and threads work on separate parts of the batch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

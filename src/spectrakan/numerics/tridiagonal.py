@@ -4,8 +4,6 @@ Shapes: m cells along the first axis, any batch axes after it. The matrix has `d
 and `-coupling[i]` between cells i and i + 1; the last coupling closes the ring, and is 0 on an open line.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

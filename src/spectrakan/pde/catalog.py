@@ -1,7 +1,5 @@
 """Every equation by its name."""
 
-from __future__ import annotations
-
 from spectrakan.pde import cns1d, darcy2d, diffusion_reaction1d, droplet2d, shallow_water2d
 from spectrakan.pde.equation import Equation
 

@@ -8,8 +8,6 @@ on (-1, 1). The paper's mu is a constant; PDEBench's files were made with rho mu
 (`viscosity="density_weighted"`). Shape legend: fields `(batch, cells, 3)` = density, velocity, pressure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Steady flow through a porous medium with two permeabilities, solved exactly on its grid."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

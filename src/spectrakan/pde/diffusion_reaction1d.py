@@ -8,8 +8,6 @@ PDEBench steps this equation in float32 by time steps so small that u (1 - u) dt
 u: at nu = 0.5 on 1024 points a value of 0.8 never changes. The solver here works in float64.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

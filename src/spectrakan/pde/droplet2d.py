@@ -4,8 +4,6 @@ Shape legend: fields `(B, nx, ny, 3)`; a state of the scheme is `(3, B, nx, ny)`
 rho v1 and rho v2, and gravity is a number or `(B, 1, 1)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

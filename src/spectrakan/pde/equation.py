@@ -1,7 +1,5 @@
 """What the package needs of an equation to sample, solve and check it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

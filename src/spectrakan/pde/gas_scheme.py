@@ -8,8 +8,6 @@ one by one: arrays then stay in cache, and below the size from which torch split
 Primitive variables are (density, velocity, pressure).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

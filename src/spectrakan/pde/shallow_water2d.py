@@ -6,8 +6,6 @@ Shape legend: fields `(B, nx, ny, 3)`; a state of the scheme is `(3, B, nx, ny)`
 momenta hu and hv, or `(4, B, nx, ny)` with the level b of the ground after them, which does not change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal

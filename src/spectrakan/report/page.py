@@ -1,7 +1,5 @@
 """One self-contained HTML page of texts, tables, pictures and folded details, in sections."""
 
-from __future__ import annotations
-
 import base64
 import re
 import struct

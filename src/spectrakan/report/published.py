@@ -1,7 +1,5 @@
 """The numbers of the paper's tables, as data of the package."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from functools import cache

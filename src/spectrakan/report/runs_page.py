@@ -1,7 +1,5 @@
 """One HTML page about any finished runs: scores, curves, provenance and settings, by problem."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

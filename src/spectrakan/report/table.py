@@ -3,8 +3,6 @@
 Numbers have a spread and the paper's value beside them; the best and the second best of a column are marked.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The folder of a run: paths of its parts, its state, its lock, and what binds the parts together."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

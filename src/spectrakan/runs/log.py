@@ -1,7 +1,5 @@
 """The log of a run: one JSON object a line, each with `event`, `epoch` and `step`."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

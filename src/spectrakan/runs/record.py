@@ -3,8 +3,6 @@
 It says where a result comes from (versions, commit and data), and nothing about the machine's name or its user.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

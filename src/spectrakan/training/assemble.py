@@ -1,7 +1,5 @@
 """From settings to a session: data, model and loader, each made from the settings and a seed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace

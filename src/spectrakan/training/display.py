@@ -1,7 +1,5 @@
 """How a run is shown: a moving line on terminals, a bar in notebooks, plain lines on stderr elsewhere."""
 
-from __future__ import annotations
-
 import html
 import sys
 import time

@@ -8,8 +8,6 @@ a service stores them is up to its own environment variables (`WANDB_MODE`, `MLF
 continues its curves.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -6,8 +6,6 @@ It prints nothing, writes nothing and catches nothing; display, log and checkpoi
         show(event)
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator

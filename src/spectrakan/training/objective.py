@@ -15,8 +15,6 @@ relative_l2  mean over frames and fields of ||e|| / max(||t||, FLOOR)
 Every sample counts the same, so the mean over processes of means over their batches is the mean over all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -9,8 +9,6 @@ long       ten times as many epochs as `short`
 paper      500 epochs on as many samples as the paper has
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args

@@ -1,7 +1,5 @@
 """The settings of a run: a preset, changed by a file, by data at hand and by the command line, in that order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

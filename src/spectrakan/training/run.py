@@ -1,7 +1,5 @@
 """A whole run: data, training, the test at the end and the record; and how a run is continued."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing

@@ -4,8 +4,6 @@ Under torchrun each process finds its number in the environment; without it ther
 function here does nothing beyond returning its input.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -3,8 +3,6 @@
 How weights move is here too: the optimizer, its learning rate over the steps, and the moving average of weights.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """All settings of a run."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """SIGTERM, SIGINT (Ctrl-C) and SIGHUP end a run after the running step, or at once where nothing is lost."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

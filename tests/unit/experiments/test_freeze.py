@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from experiments.archive import Archive
 from experiments.cells import Cell
 from experiments.execution import run_cell
 from experiments.freeze import open_rates, unfair_cases
+from experiments.trials import PROTOTYPES_FILE, trial_counts
 from spectrakan.errors import ConfigError
 
 CELL = Cell("main", "short", "darcy2d", "fno")
@@ -36,12 +38,21 @@ def test_no_test_sample_is_read_without_a_freeze(short: Archive):
 
 def test_spectrakan_may_not_have_more_trials_than_its_rival(short: Archive, keep):
     for number in range(2):
-        keep(trial("darcy2d", "spectrakan", f"t{number}"), 0.1, validation=0.1)
+        keep(trial("darcy2d", "spectrakan", f"t{number}"), 0.1, validation=0.1 + number)
     keep(trial("darcy2d", "ffno", "t0"), 0.1, validation=0.1)
     assert unfair_cases(short, ["darcy2d"]) == ["darcy2d: 2 development trials of spectrakan, 1 of ffno"]
     assert unfair_cases(short, ["cns1d"]) == []
-    keep(trial("darcy2d", "ffno", "lr", "rates"), 0.1, validation=0.1)
+    keep(trial("darcy2d", "ffno", "lr", "rates"), 0.1, validation=0.2)
     assert unfair_cases(short, ["darcy2d"]) == []
+
+
+def test_repeated_trials_count_once_prototypes_count_and_the_papers_model_counts_apart(short: Archive, keep):
+    for label, table in (("whole", "search"), ("lr", "rates")):
+        keep(trial("darcy2d", "spectrakan", label, table), 0.1, validation=0.1)
+    keep(replace(trial("darcy2d", "spectrakan", "lr2", "rates"), variant="paper"), 0.1, validation=0.3)
+    assert trial_counts(short) == {("darcy2d", "spectrakan"): 1, ("darcy2d", "spectrakan/paper"): 1}
+    (short.folder / PROTOTYPES_FILE).write_text('{"case": "darcy2d", "model": "spectrakan"}\n')
+    assert trial_counts(short)["darcy2d", "spectrakan"] == 2
 
 
 def test_rates_must_be_bracketed(short: Archive, keep):

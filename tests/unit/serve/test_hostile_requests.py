@@ -48,6 +48,7 @@ NAN_STATE = np.frombuffer(STILL, "<f4").copy()
 NAN_STATE[7] = np.nan
 DRY_STATE = np.frombuffer(STILL, "<f4").copy()
 DRY_STATE[0] = -1
+THIN_GAS = np.tile(np.array([0.001, 0, 500], "<f4"), 128).tobytes()  # a million of the solver's steps
 HOSTILE = {
     "not json": ("POST", "/api/v1/predict", JSON, b"{" * 9, {400}),
     "deep json": ("POST", "/api/v1/predict", JSON, b"[" * 100_000, {400}),
@@ -82,6 +83,7 @@ HOSTILE = {
     "no state": ("POST", COMPARE, {}, b"", {422}),
     "nan state": ("POST", COMPARE, {}, NAN_STATE.tobytes(), {422}),
     "dry state": ("POST", COMPARE, {}, DRY_STATE.tobytes(), {422}),
+    "thin gas": ("POST", "/api/v1/compare?model=cns1d-small&cells=128", {}, THIN_GAS, {422}),
     "cells": ("POST", "/api/v1/compare?model=droplet2d-small&cells=33", {}, STILL, {422}),
     "cells text": ("POST", "/api/v1/compare?model=droplet2d-small&cells=1e9", {}, STILL, {422}),
     "compare model": ("POST", "/api/v1/compare?model=%2e%2e%2f", {}, STILL, {404}),

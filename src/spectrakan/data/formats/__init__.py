@@ -1,7 +1,5 @@
 """File formats: how bytes become arrays, and what the arrays mean."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

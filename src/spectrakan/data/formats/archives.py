@@ -1,7 +1,5 @@
 """npz and `.pt` files, which are zip archives, as containers: members are read whole, and nothing in them runs."""
 
-from __future__ import annotations
-
 import mmap
 import zipfile
 from collections.abc import Iterable, Mapping

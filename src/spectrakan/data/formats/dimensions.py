@@ -6,8 +6,6 @@ Coordinates are the variables named like their axis. Times in units `... since .
 first frame. Other variables with the axis of samples alone are parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

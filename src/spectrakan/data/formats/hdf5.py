@@ -11,8 +11,6 @@ those of local files are: read addresses that you trust.
     hf://datasets/ORGANISATION/NAME/path/in/it.hdf5      needs huggingface_hub (extra `hub`)
 """
 
-from __future__ import annotations
-
 import math
 import mmap
 import re

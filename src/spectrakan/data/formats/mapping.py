@@ -3,8 +3,6 @@
 Layouts that are known by names (plain arrays, named axes) are turned into a mapping too and read here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase

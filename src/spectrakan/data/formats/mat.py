@@ -5,8 +5,6 @@ bytes. An array is an element that holds four others: flags, sizes, name and num
 The reader is written out here because the usual one is compiled code that damaged files can crash.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ All arrays carry HDF5's Fletcher-32 checksum per chunk, and the file's own struc
 parts carry checksums too: a damaged file is refused, not read wrongly.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

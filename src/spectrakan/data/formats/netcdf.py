@@ -1,7 +1,5 @@
 """netCDF files as containers; xarray opens them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -12,8 +12,6 @@ problem or the name (`periodic`, `trans`). Missing coordinates mean the unit box
 [0, 1].
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -13,8 +13,6 @@ Beside each of them `params` (sample, parameter) with `param_names` is read, and
 `input_units` and `boundary` beside `values`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

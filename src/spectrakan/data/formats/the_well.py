@@ -12,8 +12,6 @@ an axis lack it, and are repeated. In a set of one frame, fields that do not var
 problem. Scalars that vary in time have no counterpart and are left out. A spherical grid is read as a plain box.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path

@@ -5,4 +5,4 @@ Nothing here uses pyplot or changes matplotlib's settings.
 
 from spectrakan.report.figures.appearance import figure_bytes, save_figure
 from spectrakan.report.figures.curves import bound_against_radius, error_against_time, loss_curves
-from spectrakan.report.figures.maps import Sample, field_maps, space_time_maps
+from spectrakan.report.figures.maps import field_maps

@@ -1,7 +1,5 @@
 """How figures look (colours that colour-blind readers can tell apart, dashes, markers, type) and are written."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Curves of models and runs: errors against time, losses against epochs, bounds; seeds as a mean with a band."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

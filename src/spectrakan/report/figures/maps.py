@@ -1,178 +1,128 @@
-"""Maps of truth, predictions and errors of a sample: 2D fields at one time, 1D fields over space and time."""
+"""Maps of truth, predictions and errors, on colour scales that all of them share."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from spectrakan.errors import ShapeError
 from spectrakan.fields import FieldSpec, Grid
-from spectrakan.report.figures.appearance import GIVEN, field_label, look_of
-from spectrakan.report.figures.sheet import (
-    ColourScale,
-    Edges,
-    Layout,
-    Panel,
-    Values,
-    balanced,
-    draw_rows,
-    error_scale,
-    field_scale,
-    pair_rows,
+from spectrakan.report.figures.appearance import (
+    ERROR,
+    SEQUENTIAL,
+    SIGNED,
+    blank_figure,
+    field_label,
+    figure_style,
+    look_of,
 )
 
-WIDTH, MOST_COLUMNS = 1.45, 5
+Values = npt.NDArray[np.floating]
+Extend = Literal["neither", "min", "max", "both"]
+BOTH_SIGNS = 0.2
+"""A field whose smaller extreme is at least this share of the larger one, with the other sign, is drawn as signed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Input, truth and predictions of one field, in physical units.
+@dataclass(frozen=True)
+class ColourScale:
+    """Values from `low` to `high` in the colours of `colours`; `extend` says where values lie beyond."""
 
-    `truth` and each of `predictions` `(time, *space)` at `times`; `given` `(history, *space)`, of the field
-    `given_field` (a steady task's input) or, where that is None, earlier frames of `field` at `given_times`.
+    low: float
+    high: float
+    colours: str
+    label: str
+    extend: Extend = "neither"
+
+
+def field_scale(truth: Values, predictions: Sequence[Values], label: str, colours: str = SEQUENTIAL) -> ColourScale:
+    """The range of the truth, shared by the predictions: one that diverges does not hide the others.
+
+    Where the truth has both signs, zero is the middle colour.
     """
-
-    field: FieldSpec
-    grid: Grid
-    times: Sequence[float]
-    truth: Values
-    predictions: Mapping[str, Values]
-    given: Values
-    given_times: Sequence[float] = ()
-    given_field: FieldSpec | None = None
-
-    def __post_init__(self) -> None:
-        expected = (len(self.times), *self.grid.shape)
-        for name, values in {"truth": self.truth, **self.predictions}.items():
-            if values.shape != expected:
-                raise ShapeError(f"{name} must have shape {expected} = (time, *space), got {values.shape}")
-        if self.given.shape[1:] != self.grid.shape or (self.given_times and len(self.given_times) != len(self.given)):
-            raise ShapeError(
-                f"given must have shape ({len(self.given_times) or 'history'}, *{self.grid.shape}), "
-                f"got {self.given.shape}"
-            )
-
-    @property
-    def steady(self) -> bool:
-        """Whether the input is another field."""
-        return self.given_field is not None
-
-    def error(self, model: str) -> Values:
-        """Prediction minus truth `(time, *space)`."""
-        return np.asarray(self.predictions[model], dtype=np.float64) - self.truth
-
-    def rmse(self, model: str, frames: int | slice | Sequence[int] = slice(None)) -> float:
-        """Root of the mean square error over the frames shown and the domain, cells weighted by volume."""
-        squares = np.square(self.error(model)[frames]).reshape(-1, *self.grid.shape).mean(axis=0)
-        return float(np.sqrt(np.sum(squares * self.grid.volumes().numpy())))
+    low, high = _range(truth)
+    if min(-low, high) > BOTH_SIGNS * max(-low, high) > 0:
+        high = max(-low, high)
+        low, colours = -high, SIGNED
+    return ColourScale(low, high, colours, label, _beyond([truth, *predictions], low, high))
 
 
-def field_maps(sample: Sample, frame: int = -1) -> Figure:
-    """Truth and input, then prediction and error of each model, at one frame.
+def error_scale(errors: Sequence[Values], label: str = "error") -> ColourScale:
+    """Symmetric about zero, as wide as the largest error of the model in the middle of the ranking.
 
-    All predictions and the truth share one colour scale, all errors another. The input has its own: it is another
-    field, or an earlier frame with another range. The error in a title is the RMSE at this frame.
+    So differences within the better half of the models are visible; arrows on the colour bar mark larger errors.
     """
-    if len(sample.grid.shape) != 2:
-        raise ShapeError(f"maps need two axes of space, got grid {sample.grid.shape}")
-
-    instant = "" if sample.steady else f", t = {sample.times[frame]:.3g}"
-    shown = [values[frame] for values in sample.predictions.values()]
-    colours = field_scale(sample.truth[frame], shown, field_label(sample.field))
-    panel = partial(upright, sample.grid)
-    given = panel(sample.given[-1], given_scale(sample), f"input{given_instant(sample)}")
-    first = (panel(sample.truth[frame], colours, f"truth{instant}"), given)
-    return _sheet(sample, first, panel, map_layout(sample.grid), frame)
+    finite = [float(np.max(np.abs(error[np.isfinite(error)]), initial=0.0)) for error in errors]
+    widest = float(np.median(finite)) if finite else 0.0
+    widest = widest if widest > 0 else 1.0
+    return ColourScale(-widest, widest, ERROR, label, _beyond(errors, -widest, widest))
 
 
-def space_time_maps(sample: Sample) -> Figure:
-    """Truth and input, then prediction and error of each model, as maps over space and time.
-
-    The error in a title is the RMSE over all frames shown.
-    """
-    if len(sample.grid.shape) != 1 or len(sample.times) < 2 or len(sample.given_times) < 1:
-        raise ShapeError(
-            f"space-time maps need one axis of space, two frames and times of the input, "
-            f"got grid {sample.grid.shape} and {len(sample.times)} frames"
-        )
-    across, up = sample.grid.edges[0].numpy(), frame_edges(sample.times)
-
-    def panel(values: Values, scale: ColourScale, title: str) -> Panel:
-        return Panel(values, scale, title, across, up)
-
-    shown = np.concatenate([sample.given, sample.truth])
-    colours = field_scale(shown, list(sample.predictions.values()), field_label(sample.field))
-    before = frame_edges(sample.given_times, float(sample.times[1] - sample.times[0]))
-    first = (panel(sample.truth, colours, "truth"), Panel(sample.given, colours, "input", across, before))
-    return _sheet(sample, first, panel, Layout(1.5, 1.15, "x", "t"), slice(None))
+def _range(values: Values) -> tuple[float, float]:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    # A constant field still needs a scale of some width.
+    return (low, high) if high > low else (low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0))
 
 
-def _sheet(
-    sample: Sample,
-    first: tuple[Panel, Panel],
-    panel: Callable[[Values, ColourScale, str], Panel],
-    layout: Layout,
-    frames: int | slice,
+def _beyond(arrays: Sequence[Values], low: float, high: float) -> Extend:
+    slack = 1e-6 * (high - low)
+    under = any(bool((values < low - slack).any()) for values in arrays)
+    over = any(bool((values > high + slack).any()) for values in arrays)
+    extends: dict[tuple[bool, bool], Extend] = {(True, True): "both", (True, False): "min", (False, True): "max"}
+    return extends.get((under, over), "neither")
+
+
+def field_maps(
+    field: FieldSpec, grid: Grid, truth: Values, predictions: Mapping[str, Values], times: Sequence[float] = ()
 ) -> Figure:
-    """A pair, then prediction and error of each model on the colours of the first; all errors share one scale."""
-    wrong = {name: sample.error(name)[frames] for name in sample.predictions}
-    errors, pairs = error_scale(list(wrong.values())), [first]
-    for name, values in sample.predictions.items():
-        title = f"{look_of(name).label}\nRMSE {sample.rmse(name, frames):.3g}"
-        pairs.append((panel(values[frames], first[0].scale, title), panel(wrong[name], errors, "error")))
-    return draw_rows(pair_rows(pairs, balanced(len(pairs), MOST_COLUMNS)), layout)
+    """The truth, then each model's prediction above its error; one colour scale for fields, another for errors.
 
+    Fields are `(nx, ny)` on two axes of space, x to the right; on one axis `(time, nx)` at `times`, time upwards.
+    What is not a number is grey. A title has the RMSE over all that is drawn, cells weighted by volume.
 
-def upright(grid: Grid, values: Values, scale: ColourScale, title: str = "") -> Panel:
-    """A panel of a field `(nx, ny)`, x to the right, or `(latitudes, longitudes)`, longitudes to the right."""
-    first, second = (edge.numpy() for edge in grid.edges)
-    return (
-        Panel(values, scale, title, second, first) if on_globe(grid) else Panel(values.T, scale, title, first, second)
-    )
-
-
-def on_globe(grid: Grid) -> bool:
-    """Whether the axes are latitudes and longitudes: cells then have the area of a sphere's."""
-    if len(grid.shape) != 2 or tuple(grid.boundary) != ("wall", "periodic"):
-        return False
-    area = np.diff(np.sin(np.deg2rad(grid.edges[0].numpy())))
-    return bool(np.allclose(grid.weights[0].numpy(), area / area.sum(), rtol=1e-6))
-
-
-def given_scale(sample: Sample) -> ColourScale:
-    """The colours of the last input frame."""
-    if sample.given_field is None:
-        return field_scale(sample.given[-1], [], f"input {field_label(sample.field)}")
-    return field_scale(sample.given[-1], [], field_label(sample.given_field), GIVEN)
-
-
-def map_layout(grid: Grid, width: float = WIDTH) -> Layout:
-    """Maps in the proportions of the domain."""
-    if on_globe(grid):
-        size = 1.45 * width
-        return Layout(size, size / 2, "longitude (°E)", "latitude (°N)", (0, 90, 180, 270), (-60, 0, 60))
-    across, up = grid.extent
-    return Layout(width, width * float(np.clip(up / across, 0.4, 2.5)), "x", "y")
-
-
-def given_instant(sample: Sample) -> str:
-    """The time of the last input frame after a comma, or nothing where it is not known."""
-    return f", t = {sample.given_times[-1]:.3g}" if sample.given_times else ""
-
-
-def frame_edges(times: Sequence[float], step: float = 1.0) -> Edges:
-    """Half-way between the frames, and half a step before the first and after the last.
-
-    >>> frame_edges([0.0, 0.5, 1.0]).tolist()
-    [-0.25, 0.25, 0.75, 1.25]
+    >>> grid = Grid.uniform((4, 3))
+    >>> figure = field_maps(FieldSpec("u"), grid, np.zeros((4, 3)), {"fno": np.full((4, 3), 0.5)})
+    >>> [axes.get_title() for axes in figure.axes[:3]]
+    ['truth', 'FNO\\nRMSE 0.5', '']
     """
-    instants = np.asarray(times, dtype=np.float64)
-    if len(instants) == 1:
-        return np.array([instants[0] - step / 2, instants[0] + step / 2])
-    inner = (instants[1:] + instants[:-1]) / 2
-    first, last = instants[0] - (inner[0] - instants[0]), instants[-1] + (instants[-1] - inner[-1])
-    return np.concatenate([[first], inner, [last]])
+    plane = len(grid.shape) == 2
+    expected = grid.shape if plane else (len(times), *grid.shape)
+    for name, values in {"truth": truth, **predictions}.items():
+        if len(expected) != 2 or values.shape != expected:
+            raise ShapeError(
+                f"{name} must be (nx, ny), or (time, nx) with times, on the grid {grid.shape}, got {values.shape}"
+            )
+    wrong = {name: np.asarray(values, dtype=np.float64) - truth for name, values in predictions.items()}
+    colours = field_scale(truth, list(predictions.values()), field_label(field))
+    errors = error_scale(list(wrong.values()))
+    across, up = grid.coordinates[0].numpy(), grid.coordinates[1].numpy() if plane else np.asarray(times)
+    with figure_style():
+        figure = blank_figure(1.7 * (1 + len(predictions)) + 1.2, 3.8)
+        panels = figure.subplots(2, 1 + len(predictions), squeeze=False, sharex=True, sharey=True)
+        panels[1][0].remove()
+        shown: list[tuple[Any, Values, ColourScale, str]] = [(panels[0][0], truth, colours, "truth")]
+        for column, (name, values) in enumerate(predictions.items(), start=1):
+            squares = np.square(wrong[name]).reshape(-1, *grid.shape).mean(axis=0)
+            error = float(np.sqrt((squares * grid.volumes().numpy()).sum()))
+            shown.append((panels[0][column], values, colours, f"{look_of(name).label}\nRMSE {error:.3g}"))
+            shown.append((panels[1][column], wrong[name], errors, "error"))
+        for axes, values, scale, title in shown:
+            axes.set_facecolor("0.6")
+            drawn = np.ma.masked_invalid(values.T if plane else values)
+            limits: Any = {"vmin": scale.low, "vmax": scale.high, "cmap": scale.colours}
+            axes.pcolormesh(across, up, drawn, shading="nearest", rasterized=True, **limits)
+            axes.set_title(title)
+            axes.set_xlabel("" if axes in panels[0][1:] else "x")
+        panels[0][0].tick_params(labelbottom=True)
+        panels[0][0].set_ylabel("y" if plane else "t")
+        for row, scale in zip(panels, (colours, errors), strict=True):
+            source = ScalarMappable(Normalize(scale.low, scale.high), scale.colours)
+            figure.colorbar(source, ax=[axes for axes in row if axes.figure], extend=scale.extend, label=scale.label)
+        return figure

@@ -26,7 +26,7 @@ export const short = (value) => {
 export function chart(canvas, { lines, areas = [], x, y, xLabel = "", format = short, marks = [] }) {
   const { paper, width, height } = fitted(canvas);
   if (!width) return;
-  const left = 50, right = 8, top = 8, bottom = xLabel ? 30 : 18;
+  const left = 56, right = 8, top = 8, bottom = xLabel ? 30 : 18;
   const px = (value) => left + (value - x[0]) / (x[1] - x[0] || 1) * (width - left - right);
   const py = (value) => height - bottom - (value - y[0]) / (y[1] - y[0] || 1) * (height - top - bottom);
   paper.font = "11px system-ui, sans-serif";

@@ -36,8 +36,9 @@ export class Gas {
     let last = null;
     const at = (event) => {
       const box = canvas.getBoundingClientRect(), { low, high } = FIELDS[this.field];
-      const share = (event.clientX - box.left - 44) / (box.width - 52);
-      const value = low + (1 - (event.clientY - box.top - 8) / (box.height - 38)) * (high - low);
+      const { left, right, top, bottom } = this.edges;
+      const share = (event.clientX - box.left - left) / (box.width - left - right);
+      const value = low + (1 - (event.clientY - box.top - top) / (box.height - top - bottom)) * (high - low);
       return [Math.round(share * CELLS - 0.5), Math.min(high, Math.max(low, value))];
     };
     canvas.addEventListener("pointerdown", (event) => {
@@ -171,7 +172,7 @@ export class Gas {
     $("gas-later").textContent = `${name} at t = ${(this.frame * FRAME).toFixed(2)}`;
     const curve = Array.from(this.curves[this.field], (value, i) => [-1 + 2 * (i + 0.5) / CELLS, value]);
     const marks = document.activeElement === $("gas-draw") ? [-1 + 2 * (this.cursor + 0.5) / CELLS] : [];
-    chart($("gas-draw"), { x: [-1, 1], y: [low, high], xLabel: "x", lines: [{ colour: "--solver", points: curve, width: 3 }], marks });
+    this.edges = chart($("gas-draw"), { x: [-1, 1], y: [low, high], xLabel: "x", lines: [{ colour: "--solver", points: curve, width: 3 }], marks });
     if (!this.found) return void fitted($("gas-show"));
     const every = [];
     for (let k = 0; k < FRAMES; k++) every.push(...this.frameOf("solver", k).map((point) => point[1]));
@@ -199,7 +200,7 @@ export class Gas {
     const level = masses.solver[0][1], drift = 1.3 * Math.max(0.01 * level, ...masses.model.map((entry) => Math.abs(entry[1] - level)));
     chart($("gas-mass"), { x: [0, 1], y: [level - drift, level + drift], xLabel: "time", lines: [{ colour: "--solver", points: masses.solver }, { colour: "--model", points: masses.model, dash: [5, 4] }] });
     const { solver, model } = this.found.times;
-    $("gas-times").textContent = `${solver.toFixed(0)} ms, ${model.toFixed(0)} ms`;
+    $("gas-times").textContent = `${solver.toFixed(0)} ms solved, ${model.toFixed(0)} ms predicted`;
     const range = this.facts?.range, inside = !range || this.curves.every((values, k) => values.every((value) => value >= range[k][0] && value <= range[k][1]));
     $("gas-words").textContent = `At t = ${(this.frame * FRAME).toFixed(2)} the predicted ${name.toLowerCase()} is ${short(100 * (errors[this.frame]?.[1] ?? 0))} % away from the solution. ${
       inside ? "The first state lies inside the range of the training data." : "The first state lies outside the range of the training data: do not trust the prediction."} Twenty frames took ${

@@ -4,6 +4,13 @@ import { chart, gradient, heatMap, short } from "./chart.js";
 
 const $ = (id) => document.getElementById(id);
 const element = (name, text = "", kind = "") => Object.assign(document.createElement(name), { textContent: text, className: kind });
+const options = (pairs) => pairs.map(([value, text]) => Object.assign(element("option", text), { value }));
+// Of finite values; fields may have more cells than a function takes arguments.
+const bounds = (list) => {
+  let low = Infinity, high = -Infinity;
+  for (const value of list) if (Number.isFinite(value)) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  return low <= high ? [low, high] : [0, 1];
+};
 
 export class Runs {
   constructor(backend, page) {
@@ -31,18 +38,21 @@ export class Runs {
     this.sample = Math.max(0, Number(values.get("sample")) || 0);
     this.frame = Math.max(0, Number(values.get("frame")) || 0);
     this.field = Math.max(0, Number(values.get("field")) || 0);
-    const fill = (id, options) => $(id).replaceChildren(...options.map(([value, text]) => Object.assign(element("option", text), { value })));
-    fill("runs-name", names.map((name) => [name, `${name} (${this.known[name].model})`]));
+    $("runs-name").replaceChildren(...options(names.map((name) => [name, `${name} (${this.known[name].model})`])));
     const run = names.includes(values.get("run")) ? values.get("run") : names[0];
-    const others = names.filter((name) => this.known[name].task === this.known[run].task);
-    fill("runs-other", [["", "no other"], ...others.map((name) => [name, name])]);
-    const other = others.includes(values.get("beside")) ? values.get("beside") : others.find((name) => name !== run) ?? "";
     this.scores();
-    await this.choose(run, other);
+    await this.choose(run, values.get("beside") ?? this.alike(run)[0] ?? "");
+  }
+
+  // Runs of the same problem, which alone can be laid beside a run.
+  alike(run) {
+    return Object.keys(this.known).filter((name) => name !== run && this.known[name].task === this.known[run].task);
   }
 
   async choose(run, other) {
-    [this.run, this.other] = [run, other === run ? "" : other];
+    const others = this.alike(run);
+    [this.run, this.other] = [run, others.includes(other) ? other : ""];
+    $("runs-other").replaceChildren(...options([["", "no other"], ...others.map((name) => [name, name])]));
     $("runs-name").value = run;
     $("runs-other").value = this.other;
     const facts = this.known[run];
@@ -110,8 +120,7 @@ export class Runs {
       scores.push(`${name} ${short(100 * found.error)} %`);
     }
     if (one.attention) panels.push(["Attention of the token", one.attention.values, "glow"]);
-    const steadyInput = facts.steady, bounds = (list) => [Math.min(...list), Math.max(...list)];
-    const [low, high] = bounds(panels.filter(([, , kind], k) => kind === "sea" && !(steadyInput && k === 0)).flatMap(([, values]) => bounds(values)));
+    const [low, high] = bounds(panels.filter(([, , kind], k) => kind === "sea" && !(facts.steady && k === 0)).flatMap(([, values]) => bounds(values)));
     const wrong = Math.max(...panels.filter(([, , kind]) => kind === "heat").flatMap(([, values]) => bounds(values)));
     $("runs-low").textContent = short(low);
     $("runs-high").textContent = short(high);
@@ -122,13 +131,13 @@ export class Runs {
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${title}, ${facts.fields[this.field]}`);
       figure.append(element("figcaption", title), canvas);
-      const own = kind === "glow" || (steadyInput && k === 0) ? bounds(values) : kind === "heat" ? [0, wrong] : [low, high];
+      const own = kind === "glow" || (facts.steady && k === 0) ? bounds(values) : kind === "heat" ? [0, wrong] : [low, high];
       if (flat)
         requestAnimationFrame(() => chart(canvas, { x: [0, 1], y: own, lines: [{ colour: kind === "sea" ? "--solver" : "--model", points: Array.from(values, (value, i) => [(i + 0.5) / values.length, value]) }] }));
       else heatMap(canvas, space.length === 3 ? values.subarray(0, nx * ny) : values, nx, ny, own[0], own[1], kind === "sea" ? "sea" : "heat");
       return figure;
     }));
-    const uniform = one.attention ? ` The attention of the token goes from ${short(Math.min(...one.attention.values))} to ${short(Math.max(...one.attention.values))} times uniform.` : "";
+    const uniform = one.attention ? ` The attention of the token goes from ${bounds(one.attention.values).map(short).join(" to ")} times uniform.` : "";
     $("runs-words").textContent = `Sample ${this.sample + 1}: ${facts.fields[this.field]} ${time}. Relative L2 error of the whole rollout: ${scores.join(", ")}. Truth and predictions share one colour scale, errors another.${uniform} ${facts.warning}`;
   }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,68 +14,14 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from spectrakan.report.figures.appearance import ERROR, SEQUENTIAL, SIGNED, blank_figure, figure_style
+from spectrakan.report.figures.appearance import blank_figure, figure_style
+from spectrakan.report.figures.maps import ColourScale, Values
 
-Values = npt.NDArray[np.floating]
 Edges = npt.NDArray[np.float64]
-Extend = Literal["neither", "min", "max", "both"]
-BOTH_SIGNS = 0.2
-"""A field whose smaller extreme is at least this share of the larger one, with the other sign, is drawn as signed."""
 
 MARGIN, GAP, BAR, TITLE_LINE, NUMBERS = 0.8, 0.12, 0.85, 0.16, 0.3
 """Inches beside the maps of a row, between two of them, of a colour bar, of a line of a title, and below a map."""
 STEPS = [1, 2, 2.5, 5, 10]
-
-
-@dataclass(frozen=True)
-class ColourScale:
-    """Values from `low` to `high` in the colours of `colours`; `extend` says where values lie beyond."""
-
-    low: float
-    high: float
-    colours: str
-    label: str
-    extend: Extend = "neither"
-
-
-def field_scale(truth: Values, predictions: Sequence[Values], label: str, colours: str = SEQUENTIAL) -> ColourScale:
-    """The range of the truth, shared by the predictions: one that diverges does not hide the others.
-
-    Where the truth has both signs, zero is the middle colour.
-    """
-    low, high = _range(truth)
-    if min(-low, high) > BOTH_SIGNS * max(-low, high) > 0:
-        high = max(-low, high)
-        low, colours = -high, SIGNED
-    return ColourScale(low, high, colours, label, _beyond([truth, *predictions], low, high))
-
-
-def error_scale(errors: Sequence[Values], label: str = "error") -> ColourScale:
-    """Symmetric about zero, as wide as the largest error of the model in the middle of the ranking.
-
-    So differences within the better half of the models are visible; arrows on the colour bar mark larger errors.
-    """
-    finite = [float(np.max(np.abs(error[np.isfinite(error)]), initial=0.0)) for error in errors]
-    widest = float(np.median(finite)) if finite else 0.0
-    widest = widest if widest > 0 else 1.0
-    return ColourScale(-widest, widest, ERROR, label, _beyond(errors, -widest, widest))
-
-
-def _range(values: Values) -> tuple[float, float]:
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
-    # A constant field still needs a scale of some width.
-    return (low, high) if high > low else (low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0))
-
-
-def _beyond(arrays: Sequence[Values], low: float, high: float) -> Extend:
-    slack = 1e-6 * (high - low)
-    under = any(bool((values < low - slack).any()) for values in arrays)
-    over = any(bool((values > high + slack).any()) for values in arrays)
-    extends: dict[tuple[bool, bool], Extend] = {(True, True): "both", (True, False): "min", (False, True): "max"}
-    return extends.get((under, over), "neither")
 
 
 @dataclass(frozen=True, eq=False)
