@@ -9,11 +9,13 @@ Shapes: fields `(channel, batch, *space)`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from spectrakan.nn.execution import differentiable
 from spectrakan.nn.products import sample_major
@@ -44,32 +46,37 @@ class Part(NamedTuple):
 class Axial:
     """The layer's matrices, its passes over some samples, and the sums of its gradients."""
 
-    def __init__(self, flat: Sequence[Tensor | None], *, backward: bool = False) -> None:
+    def __init__(self, flat: Sequence[Tensor | None], *, backward: bool = False, keep: bool = False) -> None:
+        """`keep`: keep the matrices of the forward pass for later calls with the same weights."""
         size = len(Part._fields)
         parts = [Part(*flat[start : start + size]) for start in range(0, len(flat), size)]  # type: ignore[arg-type]
-        make, self.parts = _backward_matrices if backward else _forward_matrices, parts
-        self.matrices = [make(part.scaled) for part in parts]
+        self.parts = parts
+        if keep:
+            self.matrices = [_kept_matrices(part) for part in parts]
+        else:
+            make = _backward_matrices if backward else _forward_matrices
+            self.matrices = [make(part.scaled) for part in parts]
         self.into = [_real_rows_first(part.synthesis.T if backward else part.analysis) for part in parts]
         if backward:
             self.by_matrix = [torch.zeros_like(each) for each in self.matrices]
             self.by_factor = [None if part.factor is None else torch.empty_like(part.factor) for part in parts]
 
     def run(self, field: Tensor, target: Tensor, at: slice) -> list[Tensor]:
-        """The sum over axes of synthesis, mixing and analysis of samples `at`; the coefficients of all axes."""
+        """Synthesis, mixing and analysis, summed over axes; the coefficients without and with factors."""
         kept = []
         for axis in reversed(range(len(self.parts))):
-            rows = _analysed(self.into[axis], field, axis)
-            kept.append(rows)
-            moved = self._moved(rows, axis, at)
+            factor, rows = self.parts[axis].factor, _analysed(self.into[axis], field, axis)
+            moved = rows if factor is None else _turned(rows, factor, at)
+            kept += [rows, moved]
             _synthesise(target, torch.bmm(self.matrices[axis], _by_mode(moved)), self.parts[axis].synthesis, axis)
         return kept
 
     def pull(self, gradient: Tensor, target: Tensor, at: slice, kept: Iterator[Tensor]) -> None:
         """From the gradient of the result to that of the field; adds to the sums."""
-        for axis, rows in zip(reversed(range(len(self.parts))), kept, strict=False):
-            factor, changed = self.parts[axis].factor, self.by_factor[axis]
+        for axis in reversed(range(len(self.parts))):
+            factor, changed, rows, moved = self.parts[axis].factor, self.by_factor[axis], next(kept), next(kept)
             by_mixed = _by_mode(_analysed(self.into[axis], gradient, axis))
-            self.by_matrix[axis].baddbmm_(_by_mode(self._moved(rows, axis, at)), by_mixed.transpose(1, 2))
+            self.by_matrix[axis].baddbmm_(_by_mode(moved), by_mixed.transpose(1, 2))
             by_rows = torch.bmm(self.matrices[axis], by_mixed)
             if factor is not None and changed is not None:
                 by_rows = _turned_back(by_rows, rows, factor, changed, at)
@@ -87,10 +94,6 @@ class Axial:
             found += [None, None, by_weight, by_gate, changed]
         return found
 
-    def _moved(self, rows: Tensor, axis: int, at: slice) -> Tensor:
-        factor = self.parts[axis].factor
-        return rows if factor is None else _turned(rows, factor, at)
-
 
 class AxialLayer(torch.autograd.Function):
     """`apply(plain, field, *parts)`; `plain` is the same in plain operations, for gradients of second order."""
@@ -98,7 +101,7 @@ class AxialLayer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plain: Any, field: Tensor, *flat: Tensor | None) -> Tensor:
         """The sum over axes of synthesis, mixing and analysis."""
-        axial, out = Axial(flat), sample_major(field, field.shape[0])
+        axial, out = Axial(flat, keep=ctx is None), sample_major(field, field.shape[0])
         kept = [each for at in samples_of(field) for each in axial.run(field[:, at], out[:, at], at)]
         if ctx is not None:
             ctx.plain, ctx.given = plain, len(flat)
@@ -137,6 +140,25 @@ def _forward_matrices(weight: Tensor) -> Tensor:
     torch.neg(blocks[:, :, 0, 1], out=blocks[:, :, 1, 0])
     blocks[:, :, 1, 1] = blocks[:, :, 0, 0]
     return blocks.view(modes, 2 * width, 2 * out).transpose(1, 2)
+
+
+_kept: MutableMapping[Tensor, tuple[list[Tensor], Tensor]] = WeakTensorKeyDictionary()
+
+
+def _kept_matrices(part: Part) -> Tensor:
+    """`_forward_matrices` of the last call with the same weights; compared by value, however they were changed."""
+    given = [part.weight] if part.gate is None else [part.weight, part.gate]
+    found = _kept.get(part.weight)
+    if found is not None and len(found[0]) == len(given) and all(map(_same, found[0], given)):
+        return found[1]
+    matrices = _forward_matrices(part.scaled)
+    _kept[part.weight] = [each.clone() for each in given], matrices
+    return matrices
+
+
+def _same(first: Tensor, second: Tensor) -> bool:
+    """`torch.equal`, which takes five times as long."""
+    return np.array_equal(first.detach().numpy(), second.detach().numpy())
 
 
 def _backward_matrices(weight: Tensor) -> Tensor:
@@ -183,13 +205,13 @@ def _synthesise(target: Tensor, mixed: Tensor, matrix: Tensor, axis: int) -> Non
 
 def _turned(rows: Tensor, factor: Tensor, at: slice) -> Tensor:
     """The product of `(channel, (part, mode), lines)` and the samples' factors."""
-    out = torch.empty_like(rows)
     real, imaginary = factor[..., at].permute(1, 2, 0, 3)
-    x, y = rows.view(len(rows), 2, len(factor), -1).unbind(1)
-    first, second = out.view(len(rows), 2, len(factor), -1).unbind(1)
-    torch.mul(x, real, out=first).addcmul_(y, imaginary, value=-1)
-    torch.mul(y, real, out=second).addcmul_(x, imaginary)
-    return out
+    pairs = rows.view(len(rows), 2, len(factor), -1)
+    out = pairs * real[:, None]
+    out[:, 0].addcmul_(pairs[:, 1], imaginary, value=-1)
+    out[:, 1].addcmul_(pairs[:, 0], imaginary)
+    found: Tensor = out.view(rows.shape)
+    return found
 
 
 def _turned_back(gradient: Tensor, rows: Tensor, factor: Tensor, changed: Tensor, at: slice) -> Tensor:
@@ -198,13 +220,14 @@ def _turned_back(gradient: Tensor, rows: Tensor, factor: Tensor, changed: Tensor
     That of the samples' factors goes into `changed`.
     """
     modes, _, channels, _ = factor.shape
-    out = torch.empty_like(gradient)
     real, imaginary = factor[..., at].unbind(1)
     x, y = rows.view(channels, 2, modes, -1).permute(1, 2, 0, 3)
-    u, v = gradient.view(modes, 2, channels, -1).unbind(1)
-    first, second = out.view(modes, 2, channels, -1).unbind(1)
-    torch.mul(u, real, out=first).addcmul_(v, imaginary)
-    torch.mul(v, real, out=second).addcmul_(u, imaginary, value=-1)
+    pairs = gradient.view(modes, 2, channels, -1)
+    u, v = pairs.unbind(1)
+    out = pairs * real[:, None]
+    out[:, 0].addcmul_(v, imaginary)
+    out[:, 1].addcmul_(u, imaginary, value=-1)
     for number, each in enumerate([(u * x).addcmul_(v, y), (v * x).addcmul_(u, y, value=-1)]):
         changed[:, number, :, at] = each if real.shape[-1] == each.shape[-1] else each.sum(-1, keepdim=True)
-    return out
+    found: Tensor = out.view(gradient.shape)
+    return found

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 import torch
@@ -91,25 +92,29 @@ class Conditioning(nn.Module):
         count = len(self.modes)
         films: list[tuple[Tensor | None, Tensor | None]] = [(None, None)] * count
         if self.film is not None:
-            pairs = self.film(token).unflatten(1, (count, 2, self.hidden)).unbind(1)
-            films = [(1 + pair[:, 0].tanh(), pair[:, 1].tanh()) for pair in pairs]
+            scales, shifts = self.film(token).unflatten(1, (count, 2, self.hidden)).tanh().unbind(2)
+            films = list(zip((1 + scales).unbind(1), shifts.unbind(1), strict=True))
         factors: list[tuple[Tensor | None, ...]] = [()] * count
         if self.transport is not None:
-            numbers = iter(self.transport(token).T.unflatten(0, (-1, 2, self.width)).unbind())
-            factors = [
-                tuple(transported(next(numbers), modes) if basis == "fourier" else None for basis in self.bases)
-                if modes
-                else ()
-                for modes in self.modes
-            ]
+            numbers = self.transport(token).T.unflatten(0, (-1, self.bases.count("fourier"), 2, self.width))
+            start, factors = 0, []
+            for modes, layers in groupby(self.modes):  # all layers of a branch together
+                size = len(list(layers))
+                if not modes:
+                    factors += [()] * size
+                    continue
+                for layer in transported(numbers[start : start + size], modes):
+                    by_axis = iter(layer)
+                    factors.append(tuple(next(by_axis) if basis == "fourier" else None for basis in self.bases))
+                start += size
         return [Condition(*film, moved) for film, moved in zip(films, factors, strict=True)]
 
 
 def transported(numbers: Tensor, modes: int) -> Tensor:
-    """Factors `(modes, 2, channel, batch)` of shifts and dampings that are given unbounded, `(2, channel, batch)`."""
-    shift, damping = GAIN * numbers
+    """Factors `(.., modes, 2, channel, batch)` of shifts and dampings, given unbounded, `(.., 2, channel, batch)`."""
+    shift, damping = (GAIN * numbers).unsqueeze(-4).unbind(-3)
     shift, damping = FARTHEST * shift.tanh(), STRONGEST / 2 * (1 + (damping + FAINT).tanh())
     order = frequencies("fourier", modes).to(numbers)[:, None, None]
     size = torch.exp(-damping * (order / max(1, modes - 1)).square())
     angle = -2 * math.pi * order * shift
-    return torch.stack([size * angle.cos(), size * angle.sin()], dim=1)
+    return torch.stack([size * angle.cos(), size * angle.sin()], dim=-3)

@@ -23,7 +23,7 @@ from spectrakan.nn.execution import differentiable, plain_forms
 from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
 from spectrakan.nn.products import outer, sample_major
 
-PIECE = 4096
+PIECE = 2048
 """Most cells of a piece."""
 
 

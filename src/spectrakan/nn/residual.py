@@ -34,7 +34,7 @@ class ResidualBlock(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, field: Any, *given: Any) -> Tensor:
         """The block."""
-        axial, maps, kept = Axial(given[NETWORK:]), Maps(*given[:NETWORK]), []
+        axial, maps, kept = Axial(given[NETWORK:], keep=ctx is None), Maps(*given[:NETWORK]), []
         out, between = sample_major(field, field.shape[0]), None
         for at in samples_of(field):
             if ctx is not None or between is None:

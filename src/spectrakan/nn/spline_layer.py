@@ -34,15 +34,16 @@ class SplineLayer(torch.autograd.Function):
         found = torch.searchsorted(knots[:, order + 1 : -order - 1].contiguous(), held, right=True)
         index = found[:, None] + torch.arange(2 * order + 1, device=x.device)[:, None]
         near = knots.gather(1, index[:, 1:].flatten(1)).view(inputs, 2 * order, batch)
-        away, basis, widths, shares = held[:, None] - near, None, [], []
+        away, widths, shares = held[:, None] - near, [], []
+        basis = x.new_zeros(inputs, order + 1, batch)
         for degree in range(1, order + 1):
             below, above = away[:, order - degree : order], away[:, order : order + degree]
             widths.append(below - above)
-            share = widths[-1].reciprocal() if basis is None else basis / widths[-1]
+            share = widths[-1].reciprocal() if degree == 1 else basis[:, order + 1 - degree :] / widths[-1]
             if degree == order:
                 away.add_(step[:, None])  # the slope is k (s_{j-1} - s_j): continuing straight shifts both factors
-            basis = F.pad(below * share, (0, 0, 1, 0))
-            basis[:, :-1].addcmul_(above, share, value=-1)
+            torch.mul(below, share, out=basis[:, order + 1 - degree :])
+            basis[:, order - degree : order].addcmul_(above, share, value=-1)
             shares.append(share)
         local, curve = index[:, : order + 1], F.silu(x)
         splines = x.new_zeros(inputs, coefficients.shape[-1], batch).scatter_(1, local, basis).flatten(0, 1)

@@ -83,3 +83,17 @@ def test_second_derivatives_of_a_conditioned_block_are_those_of_the_plain_form()
         expected = curvature()
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_kept_matrices_follow_the_weights_however_they_are_changed() -> None:
+    layer = AxialSpectral(WIDTH, MODES, ["fourier"]).double()
+    field, axes = numbers(WIDTH, BATCH, 8), [uniform_axis(8, True)]
+    weight, gate = layer.mixing[0].weight, layer.mixing[0].gate
+    with torch.no_grad():
+        before = layer(field, axes)
+        weight.data[0, 0, 0, 0] += 1.0  # which no version of the parameter counts
+        first = layer(field, axes)
+        gate.data.mul_(2.0)
+        second = layer(field, axes)
+    assert (first - before).abs().max() > 0.1
+    torch.testing.assert_close(second, 2 * first, rtol=1e-12, atol=1e-12)
