@@ -1,7 +1,5 @@
 """The application: pages from the package, models by name, one computation at a time."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Callable, Sequence
