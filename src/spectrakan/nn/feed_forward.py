@@ -61,8 +61,8 @@ def feed_forward(
 ) -> Float[Tensor, "out batch *space"]:
     """The file's equation."""
     given = field, first, shift, scale, activation, last, bias, start
-    if plain_forms() or field.device.type != "cpu":
-        return plain_feed_forward(*given)
+    if plain_forms() or field.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+        return plain_feed_forward(*given)  # the fused form takes arrays of one type
     if not torch.is_grad_enabled():
         return _FeedForward.forward(None, *given)
     out: Tensor = _FeedForward.apply(*given)  # type: ignore[no-untyped-call]
