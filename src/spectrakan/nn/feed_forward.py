@@ -94,15 +94,23 @@ class Maps:
     """The maps of the file's head, their passes over some samples, and the sums of their gradients."""
 
     def __init__(
-        self, first: Tensor, shift: Tensor, scale: Tensor | None, activation: str, last: Tensor, bias: Tensor
+        self,
+        first: Tensor,
+        shift: Tensor,
+        scale: Tensor | None,
+        activation: str,
+        last: Tensor,
+        bias: Tensor,
+        *,
+        backward: bool = False,
     ) -> None:
         self.first, self.scale, self.last, self.function = first, scale, last, ACTIVATIONS[activation]
         self.bias = bias[:, None, None]
         self.weights = first[None] if scale is None else scale.T[..., None] * first
         self.shifts = shift.T[..., None]
-        self.by_weights, self.by_shifts, self.by_last, self.by_bias = map(
-            torch.zeros_like, (self.weights, self.shifts, last, bias)
-        )
+        if backward:
+            sums = (torch.zeros_like(each) for each in (self.weights, self.shifts, last, bias))
+            self.by_weights, self.by_shifts, self.by_last, self.by_bias = sums
 
     def run(self, cells: Tensor, start: Tensor | None, target: Tensor, first: int = 0) -> None:
         """`start` and the network into `target` `(out, batch, cells)`, for the samples from number `first`."""
@@ -158,7 +166,7 @@ class _FeedForward(torch.autograd.Function):
         given = first, shift, scale, ctx.activation, last, bias
         if torch.is_grad_enabled():  # of second order
             return *differentiable(plain_feed_forward, gradients[0], field, *given), by_start
-        maps, out = Maps(*given), sample_major(field, field.shape[0])
+        maps, out = Maps(*given, backward=True), sample_major(field, field.shape[0])
         maps.pull(field.flatten(2), gradients[0].flatten(2), out.flatten(2))
         return out, *maps.gradients(), by_start
 
