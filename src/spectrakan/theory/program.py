@@ -130,7 +130,7 @@ class Program(TorchFunctionMode):
         self._last = number
         try:
             self.values(inputs, errors)
-        except StopIteration:
+        except _ReachedError:
             pass
         finally:
             self._last = -1
@@ -220,13 +220,17 @@ class Program(TorchFunctionMode):
             self.rules.append(make(*(each.detach() for each in inputs)))
         if number == self._last:
             self.calls.append(inputs)
-            raise StopIteration
+            raise _ReachedError
         rule = self.rules[number]
         out = rule.out + rule.linear(*(each - centre for each, centre in zip(inputs, rule.centres, strict=True)))
         if number in self._errors:
             out = out + self._errors[number]
         self.calls.append((*inputs, out))
         return out
+
+
+class _ReachedError(Exception):
+    """A run has reached its last node."""
 
 
 class _Tied:
