@@ -139,7 +139,7 @@ def peak_memory() -> list[dict[str, object]]:
 
 def unrolled_memory() -> list[dict[str, object]]:
     """The same for one sample and several unrolled frames."""
-    names = ["SpectraKAN (default)", "SpectraKAN (conditioned)", "FNO(12, 12)"]
+    names = ["SpectraKAN (default)", "SpectraKAN (token in the readout)", "FNO(12, 12)"]
     return [_peak(name, UNROLLED_CELLS, 1, UNROLLED_FRAMES) for name in names]
 
 

@@ -56,7 +56,7 @@ class Axial:
         else:
             make = _backward_matrices if backward else _forward_matrices
             self.matrices = [make(part.scaled) for part in parts]
-        self.into = [_real_rows_first(part.synthesis.T if backward else part.analysis) for part in parts]
+        self.into = [_real_rows_first(part.synthesis.T) if backward else _ordered_analysis(part) for part in parts]
         if backward:
             self.by_matrix = [torch.zeros_like(each) for each in self.matrices]
             self.by_factor = [None if part.factor is None else torch.empty_like(part.factor) for part in parts]
@@ -142,7 +142,15 @@ def _forward_matrices(weight: Tensor) -> Tensor:
     return blocks.view(modes, 2 * width, 2 * out).transpose(1, 2)
 
 
+_ordered: MutableMapping[Tensor, Tensor] = WeakTensorKeyDictionary()
 _kept: MutableMapping[Tensor, tuple[list[Tensor], Tensor]] = WeakTensorKeyDictionary()
+
+
+def _ordered_analysis(part: Part) -> Tensor:
+    """The analysis with real rows first, kept as long as the analysis, which never changes."""
+    if part.analysis not in _ordered:
+        _ordered[part.analysis] = _real_rows_first(part.analysis)
+    return _ordered[part.analysis]
 
 
 def _kept_matrices(part: Part) -> Tensor:

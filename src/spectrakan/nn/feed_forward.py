@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from spectrakan.nn.execution import differentiable, plain_forms
 from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
-from spectrakan.nn.products import outer, sample_major
+from spectrakan.nn.products import sample_major
 
 PIECE = 2048
 """Most cells of a piece."""
@@ -94,20 +94,29 @@ class Maps:
     """The maps of the file's head, their passes over some samples, and the sums of their gradients."""
 
     def __init__(
-        self, first: Tensor, shift: Tensor, scale: Tensor | None, activation: str, last: Tensor, bias: Tensor
+        self,
+        first: Tensor,
+        shift: Tensor,
+        scale: Tensor | None,
+        activation: str,
+        last: Tensor,
+        bias: Tensor,
+        *,
+        backward: bool = False,
     ) -> None:
         self.first, self.scale, self.last, self.function = first, scale, last, ACTIVATIONS[activation]
         self.bias = bias[:, None, None]
         self.weights = first[None] if scale is None else scale.T[..., None] * first
         self.shifts = shift.T[..., None]
-        self.by_weights, self.by_shifts, self.by_last, self.by_bias = map(
-            torch.zeros_like, (self.weights, self.shifts, last.T, bias)
-        )
+        if backward:
+            sums = (torch.zeros_like(each) for each in (self.weights, self.shifts, last, bias))
+            self.by_weights, self.by_shifts, self.by_last, self.by_bias = sums
 
     def run(self, cells: Tensor, start: Tensor | None, target: Tensor, first: int = 0) -> None:
         """`start` and the network into `target` `(out, batch, cells)`, for the samples from number `first`."""
         for at, samples in _pieces(cells.shape, first):
-            hidden = self.function.in_place(self._hidden(cells[at], samples))
+            hidden = torch.bmm(_of(self.weights, samples), cells[at].transpose(0, 1))
+            hidden = self.function.in_place(hidden.add_(_of(self.shifts, samples)))
             if start is None:
                 target[at] = self.bias
             else:
@@ -117,13 +126,15 @@ class Maps:
     def pull(self, cells: Tensor, above: Tensor, below: Tensor, first: int = 0) -> None:
         """From the gradient above to that of the field, into `below`; adds to the sums."""
         for at, samples in _pieces(cells.shape, first):
-            hidden, slope = self._hidden(cells[at], samples), above[at].transpose(0, 1)
-            slopes = self.function.backward(torch.bmm(_of(self.last.T[None], samples), slope), hidden)
-            self.by_last += outer(self.function.in_place(hidden), slope).sum(0)
+            inputs, slope, weights = cells[at].transpose(0, 1), above[at].transpose(0, 1), _of(self.weights, samples)
+            # Cells before channels: sums over cells are then products without a transposed factor, twice as fast.
+            hidden = torch.bmm(inputs.mT, weights.mT).add_(_of(self.shifts, samples).mT)
+            slopes = self.function.backward(torch.bmm(slope.mT, _of(self.last[None], samples)), hidden)
+            self.by_last += torch.bmm(slope, self.function.in_place(hidden)).sum(0)
             self.by_bias += slope.sum((0, 2))
-            _add(self.by_weights, samples, outer(slopes, cells[at].transpose(0, 1)))
-            _add(self.by_shifts, samples, slopes.sum(2, keepdim=True))
-            torch.bmm(_of(self.weights.mT, samples), slopes, out=below[at].transpose(0, 1))
+            _add(self.by_weights, samples, torch.bmm(inputs, slopes).mT)
+            _add(self.by_shifts, samples, slopes.sum(1)[..., None])
+            torch.bmm(weights.mT, slopes.mT, out=below[at].transpose(0, 1))
 
     def gradients(self) -> tuple[Tensor | None, ...]:
         """Those of the arguments of `__init__`."""
@@ -131,11 +142,7 @@ class Maps:
         if self.scale is not None:
             by_scale = torch.einsum("bhi,hi->hb", self.by_weights, self.first)
             by_first = torch.einsum("hb,bhi->hi", self.scale, self.by_weights)
-        return by_first, self.by_shifts[..., 0].T, by_scale, None, self.by_last.T, self.by_bias
-
-    def _hidden(self, cells: Tensor, samples: slice) -> Tensor:
-        """Scale W_1 v + shift of a piece, `(samples, hidden, cells)`."""
-        return torch.bmm(_of(self.weights, samples), cells.transpose(0, 1)).add_(_of(self.shifts, samples))
+        return by_first, self.by_shifts[..., 0].T, by_scale, None, self.by_last, self.by_bias
 
 
 class _FeedForward(torch.autograd.Function):
@@ -159,7 +166,7 @@ class _FeedForward(torch.autograd.Function):
         given = first, shift, scale, ctx.activation, last, bias
         if torch.is_grad_enabled():  # of second order
             return *differentiable(plain_feed_forward, gradients[0], field, *given), by_start
-        maps, out = Maps(*given), sample_major(field, field.shape[0])
+        maps, out = Maps(*given, backward=True), sample_major(field, field.shape[0])
         maps.pull(field.flatten(2), gradients[0].flatten(2), out.flatten(2))
         return out, *maps.gradients(), by_start
 

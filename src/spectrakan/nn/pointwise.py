@@ -17,12 +17,16 @@ class Activation(NamedTuple):
     plain: Callable[[Tensor], Tensor]
     in_place: Callable[[Tensor], Tensor]
     backward: Callable[[Tensor, Tensor], Tensor]
-    """From the gradient of the result and the argument to the gradient of the argument."""
+    """From the gradient of the result, which is overwritten, and the argument to the gradient of the argument."""
 
 
 ACTIVATIONS = {
-    "gelu": Activation(F.gelu, torch.ops.aten.gelu_.default, torch.ops.aten.gelu_backward.default),
-    "silu": Activation(F.silu, torch.ops.aten.silu_.default, torch.ops.aten.silu_backward.default),
+    "gelu": Activation(
+        F.gelu, torch.ops.aten.gelu_.default, lambda g, x: torch.ops.aten.gelu_backward.grad_input(g, x, grad_input=g)
+    ),
+    "silu": Activation(
+        F.silu, torch.ops.aten.silu_.default, lambda g, x: torch.ops.aten.silu_backward.grad_input(g, x, grad_input=g)
+    ),
     "relu": Activation(F.relu, torch.ops.aten.relu_.default, lambda g, x: torch.ops.aten.threshold_backward(g, x, 0)),
 }
 

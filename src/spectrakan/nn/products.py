@@ -50,11 +50,6 @@ def products(first: Float[Tensor, "stack m k"], second: Float[Tensor, "stack k n
     return torch.bmm(first, second)
 
 
-def outer(first: Float[Tensor, "stack m k"], second: Float[Tensor, "stack n k"]) -> Float[Tensor, "stack m n"]:
-    """A stack of products with transposed matrices, for long sums."""
-    return product(first[0], second[0].T)[None] if len(first) == 1 else torch.bmm(first, second.mT)
-
-
 def _is_dense(matrix: Tensor) -> bool:
     return matrix.is_contiguous() or matrix.T.is_contiguous()
 

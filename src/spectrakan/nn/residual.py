@@ -56,7 +56,7 @@ class ResidualBlock(torch.autograd.Function):
         given = [name if name is not None else next(queue) for name in ctx.given]
         if torch.is_grad_enabled():  # of second order
             return differentiable(plain_residual, gradients[0], field, *given)
-        axial, maps = Axial(given[NETWORK:], backward=True), Maps(*given[:NETWORK])
+        axial, maps = Axial(given[NETWORK:], backward=True), Maps(*given[:NETWORK], backward=True)
         above, below, slopes = gradients[0], sample_major(field, field.shape[0]), None
         for at in samples_of(field):
             between = next(queue)
