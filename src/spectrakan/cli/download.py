@@ -1,7 +1,5 @@
 """`spectrakan download`: published files, by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """How a layer is executed: its precision under autocast, and its plain form under function transforms."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar

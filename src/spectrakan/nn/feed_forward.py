@@ -10,8 +10,6 @@ transformed and certified.
 Shapes: fields `(channel, batch, *space)`, scale and shift `(hidden, batch or 1)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

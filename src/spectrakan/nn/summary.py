@@ -19,8 +19,6 @@ those of a period where an axis has one; else cosines for phases, and sines, whi
 Shapes: history `(batch, history, *space, field)`; all numbers `(batch, num_coefficients)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -14,8 +14,6 @@ token, and all that it conditions, stays bounded whatever a rollout runs into.
 Shapes: history `(batch, history, *space, field)`, params `(batch, params)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal, Unpack

@@ -8,8 +8,6 @@ The program is affine in the model's input and in all e, so that nothing of the 
 its Jacobians come from autograd. Layers of a KAN are nodes as a whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
