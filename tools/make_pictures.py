@@ -59,6 +59,9 @@ def main(folder: Path) -> None:
                     paint(page)
                 if scene == "pool":
                     page.evaluate(SHARP)
+                waiting = f"(({{busy, found}}) => busy || !found)(globalThis.spectrakan.scenes.{scene})"
+                while page.evaluate(waiting):
+                    page.wait_for_timeout(100)
                 page.wait_for_timeout(2500)
                 page.evaluate("scrollTo(0, 0)")
                 page.screenshot(path=folder / f"{name}.png", full_page=name != "phone")

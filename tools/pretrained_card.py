@@ -161,20 +161,23 @@ LARGEST_RATIO = 1000.0
 
 
 def certificate(found: dict[str, Any]) -> list[str]:
-    """The bounds as a table."""
+    """The bounds as a table; a certificate of the first kind has none of the prediction."""
     cells = " x ".join(map(str, found["cells"]))
+    names = [name for name in ("modulation", "prediction") if name in found["radii"][0]]
     about = (
         f"`sk.certify` around {found['inputs']} fresh inputs on {cells} cells, in sup-norm balls in normalised "
-        "units: how many times the change of its input the token's KAN, and how many times the change of "
-        "the field the "
-        "modulation can change at most (the largest over the inputs), and what attacks reach."
+        "units: how many times the change of its input the token's KAN, and how many times the change of the field "
+        f"the {' and the '.join(names)} can change at most (the largest over the inputs), and what attacks reach."
     )
-    lines = [about, "", "| radius | KAN | modulation | attacks on the modulation |", "|---:|---:|---:|---:|"]
+    head = ["radius", "KAN", *(word for name in names for word in (name, f"attacks on the {name}"))]
+    lines = [about, "", f"| {' | '.join(head)} |", "|---:" * len(head) + "|"]
     for entry in found["radii"]:
-        status, bound, worst = entry["status"], entry["modulation"], entry["modulation_attacked"]
-        told = f"{bound:.4g} ({status.get('modulation', 'estimated')})" if bound else ""
-        if not bound or bound > LARGEST_RATIO * worst:
-            told = "not bounded to any use"
-        kan = f"{entry['kan']:.4g} ({status.get('kan', 'estimated')})"
-        lines.append(f"| {entry['radius']:g} | {kan} | {told} | {worst:.4g} |")
+        status = entry["status"]
+        row = [f"{entry['radius']:g}", f"{entry['kan']:.4g} ({status.get('kan', 'estimated')})"]
+        for name in names:
+            bound, worst = entry[name], entry[f"{name}_attacked"]
+            proved = bound and bound <= LARGEST_RATIO * worst
+            told = f"{bound:.4g} ({status.get(name, 'estimated')})" if proved else "not bounded to any use"
+            row += [told, f"{worst:.4g}"]
+        lines.append(f"| {' | '.join(row)} |")
     return lines

@@ -10,8 +10,6 @@ unequal cells the cells are fixed, because the grid becomes part of the program.
 the operator at two sizes that it was not traced at.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import logging

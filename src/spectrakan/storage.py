@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.config import read_regular
-from spectrakan.errors import ConfigError, DataFormatError, RunError
+from spectrakan.errors import DataFormatError, RunError
 
 MANIFEST = "manifest.json"
 FORMAT = "spectrakan-folder"
@@ -113,17 +113,6 @@ def require_writable(folder: Path) -> None:
     present = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     with _writing(folder), tempfile.TemporaryFile(dir=present):
         pass
-
-
-def require_space(folder: Path, needed: int, what: str) -> None:
-    """Refuse to begin when the disk of `folder` (or of its nearest parent that exists) lacks `needed` bytes."""
-    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    if needed > free:
-        raise ConfigError(
-            f"{what} needs {needed / 1e9:.3g} GB, '{folder}' has {free / 1e9:.3g} GB free; "
-            "choose another folder or make room"
-        )
 
 
 def write_text_atomically(path: Path, text: str) -> None:

@@ -36,8 +36,14 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory) -> Iterator[str]:
-    """The address of `spectrakan serve`, as a user starts it, with two small runs."""
+def served(server: tuple[str, int]) -> str:
+    """The address of `spectrakan serve`."""
+    return server[0]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory) -> Iterator[tuple[str, int]]:
+    """Address and process of `spectrakan serve`, as a user starts it, with two small runs."""
     folder = tmp_path_factory.mktemp("runs")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     small = ["data.num_samples=8", "data.test_samples=2", "training.epochs=1", "model.width=8", "--budget", "smoke"]
@@ -53,7 +59,7 @@ def served(tmp_path_factory) -> Iterator[str]:
     assert serving.stdout is not None
     found = re.search(r"http://\S+", serving.stdout.readline())
     assert found, "the command tells its address"
-    yield found.group(0)
+    yield found.group(0), serving.pid
     serving.terminate()
     serving.communicate(timeout=30)
 

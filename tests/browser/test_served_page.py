@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from pathlib import Path
 
 import pytest
-
-from tests.browser.machine_share import Share
 
 pytestmark = pytest.mark.slow
 POOL = "globalThis.spectrakan.scenes.pool"
@@ -29,14 +29,46 @@ def paused(page):
     until(page, f"!{POOL}.busy && !{POOL}.running")
 
 
-def test_a_tap_changes_the_field_within_a_tenth_of_a_second(served, open_page):
-    page = open_page(served)
+class Stretch:
+    """How much longer the server's computing takes than its processor time, because other work has the cores.
+
+        stretch = max(1, time on the clock of solver and model / processor time of the server)
+
+    The page waits for this computing before every state. Its promises are for two cores of its own, so times on the
+    clock are divided by the stretch, which is 1 on a quiet machine, and where no processor time can be read.
+    """
+
+    def __init__(self, page, process: int) -> None:
+        self.page, self.path = page, Path(f"/proc/{process}/stat")
+        page.evaluate(
+            f"""() => {{ const pool = {POOL}, measure = pool.measure.bind(pool);
+            globalThis.computed = 0;
+            pool.measure = (times) => {{ globalThis.computed += times.solver + times.model; measure(times); }}; }}"""
+        )
+        self.before = self.read()
+
+    def read(self) -> tuple[float, float]:
+        """Seconds that solver and model have taken, and of the server's processor time."""
+        if not self.path.is_file():
+            return 0.0, 0.0
+        ticks = self.path.read_text().rpartition(")")[2].split()[11:13]
+        return self.page.evaluate("globalThis.computed") / 1e3, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+    def now(self) -> float:
+        """The stretch since the last call."""
+        before, self.before = self.before, self.read()
+        clock, own = (late - early for late, early in zip(self.before, before, strict=True))
+        return max(1.0, clock / own) if own else 1.0
+
+
+def test_a_tap_changes_the_field_within_a_tenth_of_a_second(server, open_page):
+    page = open_page(server[0])
     until(page, f"{POOL}.step > 10")
-    box = page.locator("#pool-model").bounding_box()
+    box, stretch = page.locator("#pool-model").bounding_box(), Stretch(page, server[1])
     told, middle = [], 1000.0
     while len(told) < 5 and middle > 100:
         page.click("#pool-calm")
-        latencies, share = [], Share()
+        latencies, _ = [], stretch.now()
         for k in range(8):
             page.evaluate("delete document.body.dataset.latency")
             before = page.evaluate(f"Math.max(...{POOL}.model)")
@@ -45,17 +77,17 @@ def test_a_tap_changes_the_field_within_a_tenth_of_a_second(served, open_page):
             assert page.evaluate(f"{POOL}.events.length") == k + 1
             assert k or page.evaluate(f"Math.max(...{POOL}.model)") > before + 0.1
             page.wait_for_timeout(400)
-        had = share.now()
-        middle = had * sorted(latencies)[len(latencies) // 2]
+        had = stretch.now()
+        middle = sorted(latencies)[len(latencies) // 2] / had
         told.append((latencies, round(had, 2), round(middle)))
-    print(f"milliseconds on the clock, share of two cores, median on two cores: {told}")
+    print(f"milliseconds on the clock, stretch, median without it: {told}")
     assert middle <= 100, told
     assert "away from the solver" in page.inner_text("#pool-words")
     assert "ms a step" in page.inner_text("#pool-model-time")
 
 
-def test_thirty_frames_are_drawn_while_ten_states_arrive_each_second(served, open_page):
-    page = open_page(served)
+def test_thirty_frames_are_drawn_while_ten_states_arrive_each_second(server, open_page):
+    page = open_page(server[0])
     until(page, f"{POOL}.step > 10")
     page.evaluate(f"{POOL}.drop([0.4, 0.5], 1.1, 0.006)")
     page.evaluate(
@@ -63,14 +95,14 @@ def test_thirty_frames_are_drawn_while_ten_states_arrive_each_second(served, ope
         globalThis.frames = 0; page.drew = () => { globalThis.frames += 1; drew(); }; }"""
     )
     count = f"({{frames: globalThis.frames, states: {POOL}.step, time: performance.now() / 1000}})"
-    rates = []
+    rates, stretch = [], Stretch(page, server[1])
     while len(rates) < 10 and not any(frames >= 30 and states >= 10 for frames, states, _ in rates):
-        first, share = page.evaluate(count), Share()
+        first = page.evaluate(count)
         page.wait_for_timeout(3000)
-        last, had = page.evaluate(count), share.now()
-        spent = had * (last["time"] - first["time"])
+        last, had = page.evaluate(count), stretch.now()
+        spent = (last["time"] - first["time"]) / had
         rates.append((*(round((last[key] - first[key]) / spent, 1) for key in ("frames", "states")), round(had, 2)))
-    print(f"frames and states a second of two cores, and the share of them that the page had: {rates}")
+    print(f"frames and states a second without the stretch, and the stretch: {rates}")
     frames, states, _ = rates[-1]  # the first of ten windows in which both are reached
     assert frames >= 30, rates
     assert states >= 10, rates
@@ -107,12 +139,11 @@ def test_leaving_the_training_range_is_said(served, open_page):
     page = open_page(served)
     until(page, f"{POOL}.step > 3")
     page.click("#pool-break")
-    until(page, f"{POOL}.left && {POOL}.since > 6")
+    until(page, f"{POOL}.left && {POOL}.found.error > 0.02")  # failure shows
     until(page, "!document.getElementById('pool-verdict').hidden")
     assert "training range" in page.inner_text("#pool-verdict").lower() or "frozen" in page.inner_text(
         "#pool-verdict"
     )
-    assert page.evaluate(f"{POOL}.found.error") > 0.02, "failure shows"
 
 
 def test_everything_is_reached_by_keyboard(served, open_page):

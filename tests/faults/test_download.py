@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectrakan.data.download import PDEBENCH, SERVER, PublishedFile, download
 from spectrakan.errors import ConfigError, DataFormatError
-from tools.download import PDEBENCH, SERVER, PublishedFile, download
 
 CONTENT = np.random.default_rng(0).bytes(3 * 2**20 + 17)
 NAME = "2D_rdb_NA_NA.h5"

@@ -48,6 +48,8 @@ def test_a_signal_ends_a_run_after_a_checkpoint_within_one_step(launcher, refere
     process.signal(number)
     assert process.wait() == code
     assert "Traceback" not in process.errors
+    assert f"run folder: {name}" in process.errors, "the folder is told at the beginning"
+    assert f"stopped; continue by: spectrakan train --resume {name}" in process.errors
     lines = read_log(launcher.folder / name / "log.jsonl")
     saved = load_checkpoint(launcher.folder / name / "checkpoints" / "last").position["step"]
     assert saved == max(line["step"] for line in lines)

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/how-to").glob("*.md"))]
 COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*(?:torchrun|spectrakan|python -m) ")
 ELSEWHERE = {
+    r"spectrakan download": "the network; tests/unit/data/test_download.py has a server of its own",
     r"spectrakan serve": "test_the_commands_that_serve_answer",
     r"spectrakan demo": "tests/integration/test_demo.py",
     r"track=\[(wandb|mlflow)\]": "tools/try_install.py",

@@ -111,6 +111,7 @@ VARIANTS = [
     {"conditioning": "film"},
     {"conditioning": "transport"},
     {"conditioning": "both", "block": "residual"},
+    {"conditioning": "auto", "pool": "auto", "block": "auto", "basis": "fourier"},
 ]
 
 

@@ -87,7 +87,7 @@ def test_the_rest_of_every_curve_stays_within_its_bounds(name, size, relaxed):
     reach = size * torch.rand(1, 60, generator=source).double()
     rule = Curve(name, centre)
     if relaxed:
-        rule.relax(reach)
+        rule.relax(Motion.around(centre, reach, reach))
     rest = rule.rest(Motion.around(centre, reach, torch.ones_like(reach)))
     ways = torch.cat(
         [2 * torch.rand(3000, 60, generator=source).double() - 1, torch.tensor([[1.0], [-1.0]]).expand(2, 60)]
@@ -119,7 +119,7 @@ def test_a_chord_leaves_less_than_the_tangent_over_a_wide_interval(name):
     for relaxed in (False, True):
         rule = Curve(name, centre)
         if relaxed:
-            rule.relax(reach)
+            rule.relax(Motion.around(centre, reach, reach))
         rest = rule.rest(Motion.around(centre, reach, reach))
         widths.append(float((rest.high - rest.low).sum()))
     assert widths[1] < 0.8 * widths[0]

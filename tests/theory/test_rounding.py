@@ -22,7 +22,13 @@ from spectrakan.theory.norms import spectral_norm, sup_to_two, top_eigenvalue
 from spectrakan.theory.slopes import edge_pieces, enclose, slope_range
 
 QUICK = CertifySettings(attack=AttackSettings(starts=4, steps=5, pairs=16))
-VARIANTS = [{}, {"use_gml": False}, {"pool": "center+mean+std", "activation": "relu"}, {"token": "mlp"}]
+VARIANTS = [
+    {},
+    {"use_gml": False},
+    {"pool": "center+mean+std", "activation": "relu"},
+    {"token": "mlp"},
+    {"pool": "auto", "conditioning": "auto"},
+]
 
 
 def small_model(seed: int, **config) -> SpectraKAN:
@@ -38,7 +44,10 @@ def small_model(seed: int, **config) -> SpectraKAN:
     small |= config
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return sk.build_model("spectrakan", signature, **small, attention_width=4, readout_width=8)
+        model = sk.build_model("spectrakan", signature, **small, attention_width=4, readout_width=8)
+        if model.conditioning is not None and model.conditioning.film is not None:
+            torch.nn.init.normal_(model.conditioning.film.weight, std=0.2)
+        return model
 
 
 @pytest.mark.parametrize("exponent", range(2, 13))

@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "tasks": "List the problems that are known by name, or show one and its parameters.",
     "models": "List all models: size, other resolutions.",
     "generate": "Make samples of a problem with its solver and write them to a file.",
+    "download": "Download a PDEBench file.",
     "check": "Read a data file and report whether it is fit to learn from.",
     "train": "Train a model on a problem, or on data of your own.",
     "evaluate": "Score the best weights of a run.",

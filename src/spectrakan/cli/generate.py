@@ -48,10 +48,10 @@ def generate(
     """
     import numpy as np
 
+    from spectrakan.data.download import require_space
     from spectrakan.data.generate import generate as solved
     from spectrakan.data.write import write_dataset
     from spectrakan.evaluation import check_output
-    from spectrakan.storage import require_space
     from spectrakan.training.display import progress_bar
 
     path = Path(f"{problem}.h5") if output is None else output

@@ -203,7 +203,8 @@ def _sum(first: Moments, second: Moments, sign: int = 1) -> Moments:
 def ridge_weights(moments: Moments, penalty: float) -> Tensor:
     """(Z^T Z + l I)^{-1} Z^T Y for one penalty l > 0, or rounding; the intercept, the last row, is free of it."""
     gram, cross, _ = moments
-    rounding = len(gram) * torch.finfo(gram.dtype).eps * float(gram.diagonal().max())
+    # Large enough for the pivot of the intercept, on every processor.
+    rounding = 256 * len(gram) * torch.finfo(gram.dtype).eps * float(gram.diagonal().max())
     free = torch.full_like(gram[0], max(penalty, rounding))
     free[-1] = 0.0
     return torch.cholesky_solve(cross, torch.linalg.cholesky(gram + free.diag()))

@@ -7,8 +7,6 @@ matrices `(mode and part, lines)`, one a channel. On one axis all samples are ta
 Shapes: fields `(channel, batch, *space)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any, NamedTuple
 

@@ -10,8 +10,6 @@ in K, and scales and shifts what enters a nonlinearity: the hidden channels of F
 Shapes: fields `(channel, batch, *space)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal, cast

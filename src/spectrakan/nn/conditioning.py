@@ -12,8 +12,6 @@ with another basis, and in joint layers, whose modes belong to no axis, there is
 Shapes: token `(batch, token)`, fields `(channel, batch, *space)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How a layer is executed: its precision under autocast, and its plain form under function transforms."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -9,6 +7,7 @@ from typing import Any, TypeVar
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.overrides import handle_torch_function
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 Field = Float[Tensor, "channel batch *space"]
@@ -28,6 +27,18 @@ def observed() -> bool:
 def plain_forms() -> bool:
     """Whether fused layers take their plain forms: while a program is traced, transformed or observed."""
     return torch.compiler.is_compiling() or transformed() or observed()
+
+
+def as_one(function: Call) -> Call:
+    """A function that such a mode sees as one operation, which can then have a bound of its own."""
+
+    @functools.wraps(function)
+    def call(*given: Any) -> Any:
+        if not torch.compiler.is_compiling() and observed() and not transformed():
+            return handle_torch_function(call, given[:1], *given)
+        return function(*given)
+
+    return call  # type: ignore[return-value]
 
 
 def force_fp32(forward: Call) -> Call:

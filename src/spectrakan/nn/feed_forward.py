@@ -10,8 +10,6 @@ transformed and certified.
 Shapes: fields `(channel, batch, *space)`, scale and shift `(hidden, batch or 1)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,8 +59,8 @@ def feed_forward(
 ) -> Float[Tensor, "out batch *space"]:
     """The file's equation."""
     given = field, first, shift, scale, activation, last, bias, start
-    if plain_forms() or field.device.type != "cpu":
-        return plain_feed_forward(*given)
+    if plain_forms() or field.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+        return plain_feed_forward(*given)  # the fused form takes arrays of one type
     if not torch.is_grad_enabled():
         return _FeedForward.forward(None, *given)
     out: Tensor = _FeedForward.apply(*given)  # type: ignore[no-untyped-call]

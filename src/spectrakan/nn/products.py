@@ -8,8 +8,6 @@ In plain autograd each adds a gradient of full size to be summed later; here the
 Under `torch.func` the same products are differentiated and batched by torch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

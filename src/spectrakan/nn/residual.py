@@ -5,8 +5,6 @@ paths of the gradient are added there.
 Shapes: fields `(channel, batch, *space)`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -19,8 +19,6 @@ those of a period where an axis has one; else cosines for phases, and sines, whi
 Shapes: history `(batch, history, *space, field)`; all numbers `(batch, num_coefficients)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -29,6 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spectrakan.nn.axis import Axis, kept
+from spectrakan.nn.execution import as_one
 
 WAVES = 4
 """Waves that test the law along an axis."""
@@ -66,12 +65,16 @@ def dynamics(
 def phases(pair: Float[Tensor, "batch 2 n field"], axis: Axis) -> Float[Tensor, "batch numbers"]:
     """The three numbers of each wave and field, `(batch, 3 * PHASES * fields)`; cosines have no angle."""
     products = (torch.einsum("kn,bhnf->bhkf", waves, pair) for waves in _phase_waves(axis, pair))
-    real, imaginary = (axis.summed(part) for part in products)
+    return turns(*(axis.summed(part) for part in products)).flatten(1)
+
+
+@as_one
+def turns(real: Float[Tensor, "batch 2 k field"], imaginary: Float[Tensor, "batch 2 k field"]) -> Tensor:
+    """The three numbers of the file's head from coefficients before and now: `(batch, 3, k, field)`."""
     (b, a), (d, c) = real.unbind(1), imaginary.unbind(1)
     now, before = a.square() + c.square(), b.square() + d.square()
     size = now + before + 2 * FAINT**2
-    numbers = [2 * (a * b + c * d) / size, 2 * (c * b - a * d) / size, (now - before) / size]
-    return torch.stack(numbers, dim=1).flatten(1)
+    return torch.stack([2 * (a * b + c * d) / size, 2 * (c * b - a * d) / size, (now - before) / size], dim=1)
 
 
 def _marginal(terms: Tensor, axes: Sequence[Axis], dim: int) -> Tensor:
@@ -92,11 +95,16 @@ def fitted_law(both: Float[Tensor, "batch history n field 2"], axis: Axis) -> Fl
     terms = torch.cat([fluxes, curvature[..., None]], dim=-1)
     # Means of neighbouring frames; all pairs of frames and waves are equations, `(batch, pairs * k, ..)`.
     columns = ((terms[:, 1:] + terms[:, :-1]) / 2).flatten(1, 2)
-    change = values.diff(dim=1).flatten(1, 2)
+    return ridge(columns, values.diff(dim=1).flatten(1, 2)).flatten(1)
+
+
+@as_one
+def ridge(columns: Float[Tensor, "batch rows field n"], change: Float[Tensor, "batch rows field"]) -> Tensor:
+    """Give w = (G'G + eps^2)^-1 G'd of every field, `(batch, field, n)`."""
     gram = (columns[..., :, None] * columns[..., None, :]).sum(1)
     right = (columns * change[..., None]).sum(1)
-    ridge = EPSILON**2 * torch.eye(TERMS, dtype=gram.dtype, device=gram.device)
-    return solved(gram + ridge, right).flatten(1)
+    shift = EPSILON**2 * torch.eye(columns.shape[-1], dtype=gram.dtype, device=gram.device)
+    return solved(gram + shift, right)
 
 
 def solved(matrix: Float[Tensor, "*batch n n"], right: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:

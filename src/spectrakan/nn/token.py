@@ -14,8 +14,6 @@ token, and all that it conditions, stays bounded whatever a rollout runs into.
 Shapes: history `(batch, history, *space, field)`, params `(batch, params)`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal, Unpack
@@ -26,7 +24,7 @@ from torch import Tensor, nn
 
 from spectrakan.fields import OperatorSignature
 from spectrakan.nn.axis import Axis, kept, mean_over, over_parts
-from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.execution import as_one, force_fp32
 from spectrakan.nn.kan import KAN, SplineOptions
 from spectrakan.nn.summary import dynamics, num_coefficients
 
@@ -198,7 +196,13 @@ def space_spread(history: Tensor, axes: Sequence[Axis]) -> Tensor:
     mean = space_mean(history, axes)
     for _ in axes:
         mean = mean.unsqueeze(2)
-    return (space_mean((history - mean).square(), axes) + 1e-6).sqrt()
+    return root_mean_square(history - mean, axes)
+
+
+@as_one
+def root_mean_square(deviations: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """The root of the mean square, and of 1e-6, over the domain: `(batch, history, field)`."""
+    return (space_mean(deviations.square(), axes) + 1e-6).sqrt()
 
 
 _PARTS = {

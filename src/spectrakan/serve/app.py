@@ -1,8 +1,7 @@
 """The application: pages from the package, models by name, one computation at a time."""
 
-from __future__ import annotations
-
 import json
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spectrakan.config import read_yaml
+from spectrakan.errors import ConfigError
 from spectrakan.runs import as_json as plain
 from spectrakan.runs import package_version
 from spectrakan.serve.guard import Guard, Refused, Turns
@@ -193,13 +193,17 @@ def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str
 
     # Fields this small gain nothing from a second thread, which the browser needs.
     torch.set_num_threads(1)
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        bound = socket.create_server((host, port), family=family, backlog=256)
+    except OSError as problem:
+        reason = str(problem.strerror).partition(" (")[0]
+        raise ConfigError(f"cannot listen on port {port} of {host}: {reason}; --port 0 takes a free one") from None
 
     class Told(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
-            if self.started:
-                bound = self.servers[0].sockets[0].getsockname()[1]
-                name = f"[{host}]" if ":" in host else host
-                started(f"http://{name}:{bound}/")
+            name = f"[{host}]" if ":" in host else host
+            started(f"http://{name}:{bound.getsockname()[1]}/")
 
-    Told(server_config(build_app(runs, host, warm=True), host, port)).run()
+    Told(server_config(build_app(runs, host, warm=True), host, port)).run([bound])

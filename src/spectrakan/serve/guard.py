@@ -4,8 +4,6 @@ A page of another site can send requests to a server on this machine, and a name
 rebinding). So the Host must be this machine, and an Origin, where there is one, must be the Host.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping

@@ -4,8 +4,6 @@ JSON: {"model": name, "inputs": (B, history, *space, C) as nested lists, "params
 npz:  the same names as arrays, none of them objects; `model` may be given in the query instead
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

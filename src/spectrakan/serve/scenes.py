@@ -8,8 +8,6 @@ model starts from. The answer is the solver's result, the model's, and its atten
     cns1d       128 x 3 (the first state)     -> 20 frames of each
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The models that a server knows by name: those that ship with the package, and the runs that it was given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ It follows from the weights alone, so it holds for all inputs. Edges are bounded
 the lemma's bound is many times larger, so the same cap on it leaves far less slope.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """The edges of a KAN on data: curves, knots and inputs as plain arrays."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

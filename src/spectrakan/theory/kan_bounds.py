@@ -11,8 +11,6 @@ Proofs are in docs/theory.md. A layer of lower precision than float64 rounds its
 of two, for the knots as the layer computes them and for those that its weights give in float64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Literal

@@ -5,8 +5,6 @@ Bounds are widened by `ROUNDING`; what float64 cannot represent is infinite. Fro
 a few steps of block coordinate ascent on the dual give a d close to the best. Proofs are in docs/theory.md.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The parts of a SpectraKAN that the theory is about, as maps of its inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import torch

@@ -8,9 +8,8 @@ The program is affine in the model's input and in all e, so that nothing of the 
 its Jacobians come from autograd. Layers of a KAN are nodes as a whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,8 +18,11 @@ from torch.overrides import TorchFunctionMode
 
 from spectrakan.errors import ConfigError
 from spectrakan.nn.kan import KANLayer
+from spectrakan.nn.summary import ridge, turns
+from spectrakan.nn.token import root_mean_square, space_mean
 from spectrakan.theory.rules import Curve, Edges, Pool, Product, Rule, centred_scores
 from spectrakan.theory.slopes import FUNCTIONS, EdgePieces, edge_pieces
+from spectrakan.theory.summary_rules import Ridge, Spread, Turns
 
 Run = Callable[[Tensor], Mapping[str, Tensor]]
 """From a batch of inputs to named quantities."""
@@ -80,8 +82,8 @@ PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "matmul": torch.matmul,
 }
 """Products that are nodes where both factors vary, in a form that broadcasts over the batch."""
-
-
+WHOLE: dict[str, Callable[..., Rule]] = {ridge.__name__: Ridge, turns.__name__: Turns}
+"""Functions of the library that are nodes as a whole."""
 NARROW = 2048
 """Most numbers a sample of a result through which others are seen to depend on the input."""
 
@@ -99,9 +101,16 @@ class Program(TorchFunctionMode):
         self.trail: list[Tensor] = []
         """Of the last run: results of linear operations with at most `NARROW` numbers a sample."""
         self._weights: list[Tensor] = []
+        self._last = -1
         self._tied = [(layer, _Tied(self, layer, edge_pieces(layer))) for layer in layers]
         alone = self.values(centre)
         one, trail = [*self.calls], [*self.trail]
+        uses: dict[int, tuple[int, int]] = {}
+        self.first_use = [
+            [uses.setdefault(id(each), (number, place)) for place, each in enumerate(call[:-1])]
+            for number, call in enumerate(one)
+        ]
+        """Of every node and input: the first node and place that the same tensor enters."""
         both = self.values(centre.expand(2, *centre.shape[1:]))
         self.node_dims = [
             [_batch_dim(*pair) for pair in zip(first, second, strict=True)]
@@ -113,6 +122,16 @@ class Program(TorchFunctionMode):
         ]
         self.targets = {name: value.detach() for name, value in alone.items()}
         self.target_dims = {name: _batch_dim(alone[name], both[name]) for name in alone}
+
+    def run_until(self, number: int, inputs: Tensor, errors: Mapping[int, Tensor]) -> None:
+        """Run up to a node; `calls` ends with its inputs."""
+        self._last = number
+        try:
+            self.values(inputs, errors)
+        except _ReachedError:
+            pass
+        finally:
+            self._last = -1
 
     def values(self, inputs: Tensor, errors: Mapping[int, Tensor] | None = None) -> Mapping[str, Tensor]:
         """The run's quantities for a batch of inputs, and errors of some nodes."""
@@ -143,6 +162,11 @@ class Program(TorchFunctionMode):
         product = [args[place] for place in FACTORS.get(name, ()) if place < len(args) and _varies(args[place])]
         if any(id(each) in self._soft for each in varying) and not (len(product) == 2 and name in PRODUCTS):
             raise _refusal(f"'{name}' of a softmax")
+        if name in WHOLE:
+            return self.node(WHOLE[name], *args)
+        if name == root_mean_square.__name__:
+            axes = args[1]
+            return self.node(partial(Spread, lambda x: func(x, axes), partial(space_mean, axes=axes)), args[0])
         if name in LINEAR or (name in FACTORS and len(product) < len(FACTORS[name])):
             out = func(*args, **options)
             if isinstance(out, Tensor) and out.requires_grad and out.numel() <= NARROW * self._samples:
@@ -177,10 +201,8 @@ class Program(TorchFunctionMode):
 
     def narrowest(self, value: Tensor, leaves: Sequence[Tensor]) -> tuple[Tensor, int] | None:
         """The smallest result in `trail` through which alone a value of the last run depends on leaves; its batch."""
-        if len(self.trail) != len(self._trail_shapes):
-            return None
         for tensor, (shape, places) in sorted(
-            zip(self.trail, self._trail_shapes, strict=True), key=lambda pair: pair[0].numel()
+            zip(self.trail, self._trail_shapes, strict=False), key=lambda pair: pair[0].numel()
         ):
             if len(places) != 1 or tensor.numel() >= value.numel():
                 continue
@@ -194,12 +216,19 @@ class Program(TorchFunctionMode):
         number, self._count = self._count, self._count + 1
         if number == len(self.rules):
             self.rules.append(make(*(each.detach() for each in inputs)))
+        if number == self._last:
+            self.calls.append(inputs)
+            raise _ReachedError
         rule = self.rules[number]
         out = rule.out + rule.linear(*(each - centre for each, centre in zip(inputs, rule.centres, strict=True)))
         if number in self._errors:
             out = out + self._errors[number]
         self.calls.append((*inputs, out))
         return out
+
+
+class _ReachedError(Exception):
+    """A run has reached its last node."""
 
 
 class _Tied:

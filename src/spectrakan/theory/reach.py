@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -155,6 +156,7 @@ class Reach:
         self.motions: list[list[Motion]] = []
         self.rests: list[Rest] = []
         self._weights: list[_Weights] = []
+        self._kept: dict[tuple[int, int], Reached] = {}
         largest = max([rule.out.numel() for rule in program.rules], default=1)
         self._batch = max(2, min(256, BATCH_NUMBERS // largest))
         for number, rule in enumerate(program.rules):
@@ -162,31 +164,40 @@ class Reach:
                 len(rule.centres) == 1
                 and LEAST_BALL <= rule.out.numel() <= JACOBIAN_NUMBERS // program.centre.numel()
             )
-            found = [self._node(number, place, keep=keep) for place in range(len(rule.centres))]
-            rule.relax(*(each.motion.reach for each in found))
-            self.motions.append([each.motion for each in found])
-            self.rests.append(rule.rest(*self.motions[-1]))
+            found = [self._found(number, place, keep=keep or rule.joined) for place in range(len(rule.centres))]
+            rule.relax(*(each.motion for each in found))
+            self.rests.append(rule.rest(*(each.motion for each in found)))
+            self.motions.append([replace(each.motion, joint=None) for each in found])
             self._weights.append(self._weighed(number, self.rests[-1], found[0]))
 
+    def _found(self, number: int, place: int, *, keep: bool) -> Reached:
+        """A node's input, bounded once where several nodes have it."""
+        first = self.program.first_use[number][place]
+        if first != (number, place) and not keep:
+            return self._kept[first]
+        found = self._node(number, place, keep=keep)
+        self._kept[first] = replace(found, motion=replace(found.motion, joint=None), jacobian=None)
+        return found
+
     def _node(self, number: int, place: int, *, keep: bool) -> Reached:
-        leaves = self._leaves(number)
-        self.program.values(leaves[0], dict(enumerate(leaves[1:])))
-        value, dim = self.program.calls[number][place], self.program.node_dims[number][place]
-        return self._bounded(self.program.rules[number].centres[place], value, dim, leaves, keep=keep)
+        centre, dim = self.program.rules[number].centres[place], self.program.node_dims[number][place]
+        leaves = self._leaves(number, centre.numel())
+        self.program.run_until(number, leaves[0], dict(enumerate(leaves[1:])))
+        return self._bounded(centre, self.program.calls[number][place], dim, leaves, keep=keep)
 
     def target(self, name: str, *, keep: bool = False) -> Reached:
         """The motion of a quantity of the run; `keep` keeps its Jacobian."""
-        leaves = self._leaves(len(self.program.rules))
+        leaves = self._leaves(len(self.program.rules), self.program.targets[name].numel())
         value = self.program.values(leaves[0], dict(enumerate(leaves[1:])))[name]
         return self._bounded(self.program.targets[name], value, self.program.target_dims[name], leaves, keep=keep)
 
-    def _leaves(self, nodes: int) -> list[Tensor]:
-        """Inputs, and errors of the first nodes, for a batch of rows, that gradients are taken of."""
-        centre = self.program.centre.detach()
-        leaves = [centre.expand(self._batch, *centre.shape[1:]).clone()]
+    def _leaves(self, nodes: int, units: int) -> list[Tensor]:
+        """Inputs, and errors of the first nodes, for a batch of so many rows at most, that gradients are taken of."""
+        centre, batch = self.program.centre.detach(), max(2, min(self._batch, units))
+        leaves = [centre.expand(batch, *centre.shape[1:]).clone()]
         for rule, dims in zip(self.program.rules[:nodes], self.program.node_dims, strict=False):
             shape = list(rule.out.shape)
-            shape[dims[-1]] = self._batch
+            shape[dims[-1]] = batch
             leaves.append(torch.zeros(shape, dtype=torch.float64))
         return [leaf.requires_grad_() for leaf in leaves]
 
@@ -198,10 +209,10 @@ class Reach:
         grams: dict[int, Tensor] = {}
         jacobian = torch.zeros(units, self.program.centre.numel(), dtype=torch.float64) if keep else None
         # Rows of one cell after another, so that their products are known before they are dropped.
-        channels, order, step = shape[0], torch.arange(units), self._batch
-        by_cell = keep and channels <= self._batch
+        channels, order, step = shape[0], torch.arange(units), leaves[0].shape[0]
+        by_cell = keep and channels <= step
         if by_cell:
-            order, step = order.view(channels, -1).T.flatten(), self._batch // channels * channels
+            order, step = order.view(channels, -1).T.flatten(), step // channels * channels
         for rows in order.split(step):
             gradients = self._rows(value, dim, rows, leaves)
             if gradients[0] is not None:
@@ -225,8 +236,20 @@ class Reach:
         up, down, rate = (part.view(1, *shape).movedim(0, dim) for part in ends.unbind(1))
         changes = [each[:, :2].amax(1) for each in (beyond, alone, *sums)]
         joint = JointRows(changes[1], dict(zip(parts, changes[2:], strict=True)), grams)
-        motion = Motion(centre, centre - down, centre + up, rate)
+        joined = None if jacobian is None else partial(self._joined, jacobian, beyond, [*shape], dim)
+        motion = Motion(centre, centre - down, centre + up, rate, joined)
         return Reached(motion, torch.stack([changes[0], beyond[:, 2]], dim=1), jacobian, joint)
+
+    def _joined(
+        self, jacobian: Tensor, beyond: Tensor, shape: list[int], dim: int, places: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
+        """Sizes of groups of entries along some places of a value, from their rows of the Jacobian."""
+        rest = torch.stack([beyond[:, :2].amax(1), beyond[:, 2]], dim=1)
+        both = [each.view(*shape, -1).unsqueeze(dim) for each in (jacobian, rest)]
+        last = range(-1 - len(places), -1)
+        grouped = [each.movedim([*places], [*last]).flatten(last[0], -2) for each in both]
+        change, rate = self._sizes(sup_to_two(grouped[0]), grouped[1].norm(dim=-2).movedim(-1, 0))
+        return change, rate
 
     def _rows(
         self,
@@ -238,9 +261,9 @@ class Reach:
     ) -> list[Tensor | None]:
         """Rows of a value's Jacobians by leaves, `(rows, entries)` each; None for leaves that it does not use."""
         shape = [size for place, size in enumerate(value.shape) if place != dim]
-        cotangent = torch.zeros(self._batch, math.prod(shape), dtype=torch.float64)
+        cotangent = torch.zeros(value.shape[dim], math.prod(shape), dtype=torch.float64)
         cotangent[torch.arange(len(rows)), rows] = 1.0
-        cotangent = cotangent.view(self._batch, *shape).movedim(0, dim)
+        cotangent = cotangent.view(-1, *shape).movedim(0, dim)
         found = torch.autograd.grad(value, leaves, cotangent, retain_graph=True, allow_unused=True)
         places = places or [0, *(dims[-1] for dims in self.program.node_dims)]
         return [
@@ -299,8 +322,8 @@ class Reach:
 
         With q these numbers, x = S q and S^T b² S <= L L^T, ||b x||_2 <= ||L^T q||_2.
         """
-        leaves = self._leaves(number)
-        self.program.values(leaves[0], dict(enumerate(leaves[1:])))
+        leaves = self._leaves(number, self._batch)
+        self.program.run_until(number, leaves[0], dict(enumerate(leaves[1:])))
         value, dim = self.program.calls[number][0], self.program.node_dims[number][0]
         found = self.program.narrowest(value, leaves)
         if found is None or 2 * found[0].numel() > value.numel():

@@ -4,8 +4,6 @@ The rollout of K frames is one program (`program`), so that what cancels between
 of the constants of single steps would grow by their K-th power.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass

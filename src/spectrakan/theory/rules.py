@@ -10,7 +10,7 @@ centre. Proofs are in docs/theory.md. Shapes: as in the model, with a batch of o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -45,6 +45,8 @@ class Motion:
     low: Tensor
     high: Tensor
     rate: Tensor
+    joint: Callable[[Sequence[int]], tuple[Tensor, Tensor]] | None = None
+    """Of groups of numbers, which lie along some places of the shape: Euclidean norms of change and rate."""
 
     @classmethod
     def around(cls, centre: Tensor, reach: Tensor, rate: Tensor) -> Motion:
@@ -55,6 +57,14 @@ class Motion:
     def reach(self) -> Tensor:
         """The largest distance from the centre."""
         return nan_to_inf(torch.maximum(self.high - self.centre, self.centre - self.low))
+
+    def sizes(self, *dims: int) -> tuple[Tensor, Tensor]:
+        """Euclidean norms of change and rate along some places of the shape."""
+        change, rate = (nan_to_inf(each.square().sum(dims).sqrt()) for each in (self.reach, self.rate))
+        if self.joint is None:
+            return change, rate
+        joint = self.joint(dims)
+        return torch.minimum(change, joint[0]), torch.minimum(rate, joint[1])
 
 
 @dataclass(frozen=True)
@@ -93,11 +103,14 @@ class Rest:
 class Rule:
     """An operation with inputs that vary, given at the centre."""
 
+    joined = False
+    """Whether its bounds use `Motion.sizes`."""
+
     def __init__(self, out: Tensor, *centres: Tensor) -> None:
         self.out, self.centres = out, centres
 
-    def relax(self, *reaches: Tensor) -> None:
-        """Choose the linear part for inputs that move by at most so much; by default it stays."""
+    def relax(self, *motions: Motion) -> None:
+        """Choose the linear part for inputs that move so; by default it stays."""
 
     def linear(self, *changes: Tensor) -> Tensor:
         """The linear part, of changes of the inputs."""
@@ -115,11 +128,11 @@ class Curve(Rule):
         super().__init__(FUNCTIONS[name](centre), centre)
         self.name, self.slope = name, slope_at(name, centre)
 
-    def relax(self, *reaches: Tensor) -> None:
+    def relax(self, *motions: Motion) -> None:
         """The chord over the interval; a function of bounded values has slope zero over an infinite one."""
-        (centre,) = self.centres
-        slope = torch.where(reaches[0] > SMALL, chord(self.name, centre, reaches[0]), self.slope)
-        self.slope = torch.where(reaches[0].isfinite(), slope, 0.0 if self.name in BOUNDED else self.slope)
+        (centre,), reach = self.centres, motions[0].reach
+        slope = torch.where(reach > SMALL, chord(self.name, centre, reach), self.slope)
+        self.slope = torch.where(reach.isfinite(), slope, 0.0 if self.name in BOUNDED else self.slope)
 
     def linear(self, *changes: Tensor) -> Tensor:
         """Slope times change."""
@@ -171,10 +184,9 @@ class Edges(Rule):
         super().__init__(out.detach(), centre)
         self.slopes, self.pieces = torch.stack(rows), pieces
 
-    def relax(self, *reaches: Tensor) -> None:
+    def relax(self, *motions: Motion) -> None:
         """The middle of each edge's slopes."""
-        (centre,) = self.centres
-        middle = torch.stack(enclose(self.pieces, centre - reaches[0], centre + reaches[0], 1)).mean(0)[..., 0]
+        middle = torch.stack(enclose(self.pieces, motions[0].low, motions[0].high, 1)).mean(0)[..., 0]
         self.slopes = torch.where(middle.isfinite(), middle, self.slopes)
 
     def linear(self, *changes: Tensor) -> Tensor:
@@ -204,9 +216,9 @@ class Pool(Rule):
         self.turning = True
         """Whether the linear part includes the change of the weights."""
 
-    def relax(self, *reaches: Tensor) -> None:
+    def relax(self, *motions: Motion) -> None:
         """Weights whose scores move far do not change by their derivative."""
-        self.turning = bool((reaches[0] <= MILD).all())
+        self.turning = bool((motions[0].reach <= MILD).all())
 
     def linear(self, *changes: Tensor) -> Tensor:
         """E[dv], and Cov(ds, v) if weights turn."""

@@ -1,7 +1,5 @@
 """All bounds of one model around one input: token, modulation, prediction, and the theorem's constants."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ k (p_{m+1} - p_m) / (t_{j+1} - t_j). On a cell of width h inside a knot interval
 Shapes: intervals `(in, batch)`, ranges `(out, in, batch)`; pieces are treated one by one to save memory.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from copy import deepcopy

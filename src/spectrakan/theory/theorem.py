@@ -6,8 +6,6 @@ while E_alpha[Dv] + Cov_alpha(Ds, v) gives L_v + M_v S: smaller by exp(2 M_s) at
 Both hold for any c (`nn.modulation`).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass
 

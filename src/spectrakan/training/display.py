@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from spectrakan.training.loop import EpochEnded, Event, Recovered, StepTaken
 
@@ -79,9 +80,10 @@ def display(shown: bool | None = None) -> Iterator[Display]:
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[text]}"),
+            # On a narrow screen the text is cut, not the bar, the count and the time left.
+            TextColumn("{task.fields[text]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         )
-        with Progress(*columns, console=Console(stderr=True)) as bars:
+        with Progress(*columns, console=Console(stderr=True), expand=True) as bars:
             yield Display(partial(bars.console.print, highlight=False, soft_wrap=True), _moving_bars(bars))
 
 

@@ -113,6 +113,15 @@ def test_generate_looks_for_room_first(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_download_lists_names_and_refuses_strangers(tmp_path: Path):
+    listed = run("download")
+    assert "2D_rdb_NA_NA.h5" in listed.output
+    assert len(listed.output.splitlines()) == 12
+    assert isinstance(run("download", "../x", "-d", str(tmp_path)).exception, ConfigError)
+    problem = run("download", "2D_rdb_NA_NA.h5", "-d", str(tmp_path), "--address", "ftp://x/").exception
+    assert "http or https" in str(problem)
+
+
 def test_check_tells_health_by_words_and_exit_code(tmp_path: Path):
     made = generate("darcy2d", 4, resolution=8)
     good = write_dataset(tmp_path / "good.h5", made)
@@ -182,7 +191,7 @@ def test_check_reads_climate_files(reference_data: Path):
     assert "hPa" in result.output
 
 
-@pytest.mark.parametrize("command", ["tasks", "generate", "check"])
+@pytest.mark.parametrize("command", ["tasks", "generate", "download", "check"])
 def test_help_teaches_by_examples(command: str):
     result = run(command, "--help")
     assert result.exit_code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from importlib import import_module
 from pathlib import Path
 
@@ -54,6 +55,14 @@ def test_missing_packages_are_named_with_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(import_module("spectrakan.cli.serve"), "find_spec", lambda name: None)
     with pytest.raises(sk.errors.ConfigError, match=r"starlette and uvicorn: pip install 'spectrakan\[serve\]'"):
         serve()
+
+
+def test_a_port_that_is_taken_is_said_before_any_model_is_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("spectrakan.serve.app.build_app", None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(sk.errors.ConfigError, match=f"port {port} of 127.0.0.1: .*in use; --port 0"):
+            serve(port=port)
 
 
 def test_a_run_is_shown_on_its_test_samples_or_on_data_of_your_own(tmp_path: Path, started):

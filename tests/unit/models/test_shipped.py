@@ -12,6 +12,7 @@ from spectrakan.models.pretrained import PRETRAINED, shipped
 from spectrakan.pde.darcy2d import DarcyParameters, draw_coefficient
 from spectrakan.pde.darcy2d import solve as solve_darcy
 from spectrakan.serve.scenes import advance
+from tools import pretrained_card
 from tools.pool import add_drops, averaged, still
 
 
@@ -27,6 +28,11 @@ def test_cards_tell_what_the_scores_are(name: str):
     card, facts = (PRETRAINED / f"{name}.md").read_text(), json.loads((PRETRAINED / f"{name}.json").read_text())
     for part in ("Data", "Training", "Scores", "Limits", "Certificate", "Licence"):
         assert f"## {part}" in card
+    for part in (*pretrained_card.scores(facts), *pretrained_card.certificate(facts["certificate"])):
+        assert part in card, "written by hand, or older than the scores"
+    given = pretrained_card.settings(PRETRAINED / name)
+    assert f"Settings: {', '.join(f'{key}={value}' for key, value in given.items())};" in card
+    assert facts["certificate"]["inputs"] >= 3
     model = sk.from_pretrained(name)
     assert sum(p.numel() for p in model.parameters()) == facts["parameters"]
     assert {p.dtype for p in model.parameters()} == {torch.float32}

@@ -90,7 +90,7 @@ def field_maps(
     >>> grid = Grid.uniform((4, 3))
     >>> figure = field_maps(FieldSpec("u"), grid, np.zeros((4, 3)), {"fno": np.full((4, 3), 0.5)})
     >>> [axes.get_title() for axes in figure.axes[:3]]
-    ['truth', 'FNO\\nRMSE 0.5', '']
+    ['truth', 'FNO\\nRMSE 0.5', 'error']
     """
     plane = len(grid.shape) == 2
     expected = grid.shape if plane else (len(times), *grid.shape)

@@ -263,7 +263,7 @@ function onVertices(values, cells, map = (value) => value) {
 }
 
 function cameraFor(aspect) {
-  const target = [0, 0, LIFT * 0.5], angle = 0.74, turn = -0.5;
+  const target = [0, 0, LIFT * 0.65], angle = 0.74, turn = -0.5;
   const field = 0.42, reach = 3.25 * Math.max(1, 1.5 / aspect);
   const eye = [
     target[0] + reach * Math.cos(angle) * Math.sin(turn),

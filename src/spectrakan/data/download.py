@@ -1,30 +1,23 @@
 """Fetch a published PDEBench file: resumed where it stopped, checked by its MD5, refused where the disk is full.
 
-    python tools/download.py                                          which files there are
-    python tools/download.py 2D_DarcyFlow_beta1.0_Train.hdf5          one of them, to data/; run it again to go on
-    python tools/download.py 2D_rdb_NA_NA.h5 --folder /scratch        elsewhere
-
 Data set DOI 10.18419/darus-2986.
 """
 
-from __future__ import annotations
-
-import argparse
 import csv
 import hashlib
 import http.client
 import re
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from spectrakan.errors import ConfigError, DataFormatError, nearest
 from spectrakan.fields import Progress
-from spectrakan.storage import require_space
-from spectrakan.training.display import progress_bar
 
 SERVER = "https://darus.uni-stuttgart.de/api/access/datafile/"
 """Address to which a file's number is appended."""
@@ -45,7 +38,7 @@ class PublishedFile:
     """Size in 10^9 bytes, rounded; the server sends the exact one."""
 
 
-with Path(__file__).with_name("pdebench.csv").open(encoding="utf-8") as _rows:
+with (resources.files("spectrakan.data") / "pdebench.csv").open(encoding="utf-8") as _rows:
     PDEBENCH: dict[str, PublishedFile] = {
         row["name"]: PublishedFile(row["name"], row["task"], int(row["number"]), row["md5"], float(row["gigabytes"]))
         for row in csv.DictReader(_rows)
@@ -144,22 +137,12 @@ def _md5(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def main() -> None:
-    """List the files, or fetch one and show how far it is."""
-    parser = argparse.ArgumentParser(description="Download a PDEBench file.")
-    parser.add_argument("name", nargs="?", help="name of a file; without it all are listed")
-    parser.add_argument("--folder", type=Path, default=Path("data"), help="where to put it (default: data)")
-    parser.add_argument("--address", default=SERVER, help="server, up to the file's number (default: PDEBench's)")
-    asked = parser.parse_args()
-    if asked.name is None:
-        for entry in PDEBENCH.values():
-            print(f"{entry.name:52} {entry.gigabytes:5.1f} GB  {entry.task}")
-        return
-    with progress_bar(f"{asked.name}, MB") as show:
-        megabytes = lambda done, total: show(done // 10**6, total // 10**6)  # noqa: E731
-        path = download(asked.name, asked.folder, progress=megabytes, address=asked.address)
-    print(f"{path}: complete, MD5 as published")
-
-
-if __name__ == "__main__":
-    main()
+def require_space(folder: Path, needed: int, what: str) -> None:
+    """Refuse to begin when the disk of `folder` (or of its nearest parent that exists) lacks `needed` bytes."""
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if needed > free:
+        raise ConfigError(
+            f"{what} needs {needed / 1e9:.3g} GB, '{folder}' has {free / 1e9:.3g} GB free; "
+            "choose another folder or make room"
+        )
