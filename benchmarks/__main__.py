@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import compiled, ffno, kan, loop, operators, rates
+from benchmarks import compiled, ffno, kan, limit, loop, operators, rates
 
 HERE = Path(__file__).parent
 
@@ -41,6 +41,7 @@ PARTS: dict[str, Callable[[int], Any]] = {
     "growth": operators.growth,
     "memory": lambda _: operators.peak_memory(),
     "unrolled": lambda _: operators.unrolled_memory(),
+    "limit": limit.shares,
     "compiled": compiled.against_eager,
     "kan": kan.against_pykan,
     "ffno": ffno.against_plain,
@@ -111,6 +112,24 @@ def compiled_step(found: dict[str, float]) -> list[str]:
     return [title, said]
 
 
+def limits(found: dict[str, Any]) -> list[str]:
+    """The table of what a step's parts need at best, where it was measured."""
+    if not found:
+        return []
+    said = (
+        f"Least times, in milliseconds. A large matrix product reaches {found['rate']:.0f} gigaflops a second; the "
+        "products of a step at that rate and its nonlinearities in the cache are the least that this model needs."
+    )
+    lines = []
+    for row in found["rows"]:
+        least = row["products"] + row["nonlinearities"]
+        parts = (row["products"], row["nonlinearities"], row["seconds"])
+        timed = [f"{1000 * each:.0f}" for each in parts]
+        lines.append([f"{row['cells']}²", f"{row['gigaflops']:.1f}", *timed, f"{least / row['seconds']:.0%}"])
+    head = ["size", "gigaflops", "products", "nonlinearities", "step", "least / step"]
+    return ["## Where a training step of the default goes", said, table(head, lines)]
+
+
 INTRODUCTION = """\
 Made by `make bench`, every table from one interleaved run; the numbers are in `benchmarks/record.json`. Medians of
 CPU time on one thread; in parentheses the ratio to neuraloperator's FNO(12, 12) of the same width and depth: below 1
@@ -146,6 +165,7 @@ def write(record: dict[str, Any]) -> str:
         "## Inference, one sample, milliseconds",
         ratio_table(answers, "seconds", 1000, 1),
         *two_threads(record.get("two_threads", [])),
+        *limits(record.get("limit", {})),
         "## Peak memory of a training step, megabytes beyond model and input",
         ratio_table(record["memory"], "megabytes", 1, 0),
         *unrolled(record.get("unrolled", [])),

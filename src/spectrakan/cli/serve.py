@@ -39,8 +39,10 @@ def serve(
 
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
         raise ConfigError(f"the page needs {' and '.join(missing)}: pip install 'spectrakan[serve]'")
+    from spectrakan.processor import keep_freed_memory
     from spectrakan.serve.app import serve as answer
 
+    keep_freed_memory()
     given = [given_run(path, data) for path in runs or ()]
 
     def started(address: str) -> None:
