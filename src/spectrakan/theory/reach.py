@@ -238,7 +238,8 @@ class Reach:
         joined = None
         if jacobian is not None:
             rest = torch.stack([beyond[:, :2].amax(1), beyond[:, 2]], dim=1)
-            joined = JointMotion(*(each.view(*shape, -1).unsqueeze(dim) for each in (jacobian, rest)), self.radius)
+            first, second = (each.view(*shape, -1).unsqueeze(dim) for each in (jacobian, rest))
+            joined = JointMotion(first, second, self.radius)
         motion = Motion(centre, centre - down, centre + up, rate, joined)
         return Reached(motion, torch.stack([changes[0], beyond[:, 2]], dim=1), jacobian, joint)
 
