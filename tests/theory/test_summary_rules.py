@@ -15,7 +15,7 @@ from spectrakan.theory.attack import AttackSettings, attack, largest
 from spectrakan.theory.parts import model_map
 from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach
-from spectrakan.theory.rules import Motion, Rule
+from spectrakan.theory.rules import JointMotion, Motion, Rule
 from spectrakan.theory.sample_bounds import bound_sample
 from spectrakan.theory.summary_rules import Ridge, Spread, Turns
 
@@ -34,7 +34,7 @@ def inputs_near(source, centres, size, count):
     return motions, points
 
 
-def check(rule: Rule, function, motions, points) -> float:
+def check(rule: Rule, function, motions, points, paces=None) -> float:
     """Hold values and derivatives against the rest; the largest share of a bound that was reached."""
     rule.relax(*motions)
     rest = rule.rest(*motions)
@@ -43,7 +43,8 @@ def check(rule: Rule, function, motions, points) -> float:
     slack = 1e-10 * (1 + error.abs())
     assert bool((error <= rest.high + slack).all())
     assert bool((error >= rest.low - slack).all())
-    paces = [motion.rate * torch.randn_like(point).sign() for motion, point in zip(motions, points, strict=True)]
+    if paces is None:
+        paces = [motion.rate * torch.randn_like(point).sign() for motion, point in zip(motions, points, strict=True)]
     _, slopes = torch.autograd.functional.jvp(function, tuple(points), tuple(paces))
     turned = slopes - rule.linear(*paces)
     assert bool((turned.abs() <= rest.rate * (1 + 1e-9) + 1e-9).all())
@@ -73,6 +74,32 @@ def test_no_system_in_the_ball_exceeds_the_bounds_of_its_solution(size, spread, 
     cap = (right.norm(dim=1) + motions[1].reach.norm(dim=1)) / (2 * EPSILON)
     if not bool(rule.turning.any()):
         assert bool((rest.high + rule.out <= 1.0001 * cap[..., None]).all())
+
+
+@pytest.mark.parametrize("size", [1e-5, 1e-3, 0.01, 0.05])
+@pytest.mark.parametrize("spread", [1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_input_exceeds_the_bounds_of_a_system_whose_numbers_move_together(size, spread, seed):
+    source = torch.Generator().manual_seed(seed)
+    columns = torch.randn(1, 12, 2, 3, generator=source, dtype=torch.float64)
+    columns[..., 2] = columns[..., 0] + spread * columns[..., 2]
+    right = columns.sum(-1) + 0.05 * torch.randn(1, 12, 2, generator=source, dtype=torch.float64)
+    maps = [torch.randn(*part.shape[1:], 8, generator=source, dtype=torch.float64) / 8 for part in (columns, right)]
+    steep = maps[0].abs().sum(-1), maps[1].abs().sum(-1)
+    motions = []
+    for centre, each, rows in zip((columns, right), maps, steep, strict=True):
+        beyond = torch.zeros(*centre.shape, 2, dtype=torch.float64)
+        joint = JointMotion(each[None], beyond, size)
+        motions.append(Motion(centre, centre - size * rows, centre + size * rows, rows[None], joint))
+    moved = size * (2 * torch.rand(4000, 8, generator=source, dtype=torch.float64) - 1)
+    moved[:2000] = size * moved[:2000].sign()
+    steps, paces = (
+        [torch.einsum("...i,bi->b...", each, ways) for each in maps] for ways in (moved, moved.flip(0).sign())
+    )
+    rule = Ridge(columns, right)
+    share = check(rule, ridge, motions, [columns + steps[0], right + steps[1]], paces)
+    if spread == 1.0 and size <= 1e-3:  # within a small factor of what corners reach
+        assert share > 0.1
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -19,14 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from spectrakan.theory.norms import ROUNDING, nan_to_inf, norm_of_gram, sup_to_two
 from spectrakan.theory.program import Program
-from spectrakan.theory.rules import Motion, Rest
+from spectrakan.theory.rules import JointMotion, Motion, Rest
 
 BATCH_NUMBERS = 1 << 21
 """Numbers of the largest node in one batch of rows."""
@@ -236,20 +235,13 @@ class Reach:
         up, down, rate = (part.view(1, *shape).movedim(0, dim) for part in ends.unbind(1))
         changes = [each[:, :2].amax(1) for each in (beyond, alone, *sums)]
         joint = JointRows(changes[1], dict(zip(parts, changes[2:], strict=True)), grams)
-        joined = None if jacobian is None else partial(self._joined, jacobian, beyond, [*shape], dim)
+        joined = None
+        if jacobian is not None:
+            rest = torch.stack([beyond[:, :2].amax(1), beyond[:, 2]], dim=1)
+            first, second = (each.view(*shape, -1).unsqueeze(dim) for each in (jacobian, rest))
+            joined = JointMotion(first, second, self.radius)
         motion = Motion(centre, centre - down, centre + up, rate, joined)
         return Reached(motion, torch.stack([changes[0], beyond[:, 2]], dim=1), jacobian, joint)
-
-    def _joined(
-        self, jacobian: Tensor, beyond: Tensor, shape: list[int], dim: int, places: Sequence[int]
-    ) -> tuple[Tensor, Tensor]:
-        """Sizes of groups of entries along some places of a value, from their rows of the Jacobian."""
-        rest = torch.stack([beyond[:, :2].amax(1), beyond[:, 2]], dim=1)
-        both = [each.view(*shape, -1).unsqueeze(dim) for each in (jacobian, rest)]
-        last = range(-1 - len(places), -1)
-        grouped = [each.movedim([*places], [*last]).flatten(last[0], -2) for each in both]
-        change, rate = self._sizes(sup_to_two(grouped[0]), grouped[1].norm(dim=-2).movedim(-1, 0))
-        return change, rate
 
     def _rows(
         self,

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from spectrakan.nn.kan import KANLayer
-from spectrakan.theory.norms import ROUNDING, nan_to_inf
+from spectrakan.theory.norms import ROUNDING, nan_to_inf, sup_to_two
 from spectrakan.theory.slopes import (
     BOUNDED,
     CURVATURES,
@@ -33,8 +33,30 @@ from spectrakan.theory.slopes import (
 
 SMALL = 0.3
 """Motion up to which a function's linear part is its derivative, which leaves a rest of second order."""
+FLATTER = 0.6
+"""Share of what a chord and its rest span below which a bounded function's values are taken by themselves."""
 MILD = 0.5
 """Motion of scores up to which the linear part of attention includes the weights' change."""
+
+
+@dataclass(frozen=True)
+class JointMotion:
+    """Numbers of a given shape that move by J d, |d| <= radius, and beyond it.
+
+    `jacobian` `(*shape, inputs)`; `beyond` `(*shape, 2)`, for changes and for rates.
+    """
+
+    jacobian: Tensor
+    beyond: Tensor
+    radius: float
+
+    def sizes(self, places: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Euclidean norms of change and rate along some places of the shape."""
+        last = range(-1 - len(places), -1)
+        grouped = [each.movedim([*places], [*last]).flatten(last[0], -2) for each in (self.jacobian, self.beyond)]
+        steepest, beyond = sup_to_two(grouped[0]), grouped[1].norm(dim=-2)
+        change, rate = self.radius * steepest + beyond[..., 0], steepest + beyond[..., 1]
+        return nan_to_inf(change * (1 + ROUNDING)), nan_to_inf(rate * (1 + ROUNDING))
 
 
 @dataclass(frozen=True)
@@ -45,8 +67,8 @@ class Motion:
     low: Tensor
     high: Tensor
     rate: Tensor
-    joint: Callable[[Sequence[int]], tuple[Tensor, Tensor]] | None = None
-    """Of groups of numbers, which lie along some places of the shape: Euclidean norms of change and rate."""
+    joint: JointMotion | None = None
+    """How the numbers move together, where it is known."""
 
     @classmethod
     def around(cls, centre: Tensor, reach: Tensor, rate: Tensor) -> Motion:
@@ -63,7 +85,7 @@ class Motion:
         change, rate = (nan_to_inf(each.square().sum(dims).sqrt()) for each in (self.reach, self.rate))
         if self.joint is None:
             return change, rate
-        joint = self.joint(dims)
+        joint = self.joint.sizes(dims)
         return torch.minimum(change, joint[0]), torch.minimum(rate, joint[1])
 
 
@@ -129,10 +151,17 @@ class Curve(Rule):
         self.name, self.slope = name, slope_at(name, centre)
 
     def relax(self, *motions: Motion) -> None:
-        """The chord over the interval; a function of bounded values has slope zero over an infinite one."""
+        """The chord over the interval, or slope zero where the values of a bounded function leave much less."""
         (centre,), reach = self.centres, motions[0].reach
         slope = torch.where(reach > SMALL, chord(self.name, centre, reach), self.slope)
         self.slope = torch.where(reach.isfinite(), slope, 0.0 if self.name in BOUNDED else self.slope)
+        if self.name in BOUNDED:
+            low, high = motions[0].low, motions[0].high
+            line, flat = (
+                rest_range(self.name, low, high, centre, each) for each in (self.slope, torch.zeros_like(slope))
+            )
+            tilted = 2 * self.slope.abs() * reach + line[1] - line[0]
+            self.slope = torch.where(flat[1] - flat[0] < FLATTER * tilted, 0.0, self.slope)
 
     def linear(self, *changes: Tensor) -> Tensor:
         """Slope times change."""

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from spectrakan.nn.summary import EPSILON, FAINT, ridge, turns
-from spectrakan.theory.norms import ROUNDING, nan_to_inf
-from spectrakan.theory.rules import Motion, Rest, Rule
+from spectrakan.theory.norms import ROUNDING, nan_to_inf, sup_to_two
+from spectrakan.theory.rules import JointMotion, Motion, Rest, Rule
 
 Sides = tuple[Tensor, Tensor]
 
@@ -96,10 +96,46 @@ class Ridge(Rule):
         one = torch.ones_like(room)
         white = self._both(_System(1 / room.square(), 1 / room, one, one, one), turned, moved, left, paced, pace)
         scale = self.inverse.diagonal(dim1=-2, dim2=-1).sqrt()[None]
-        return [
+        bounds = [
             nan_to_inf(torch.minimum(nan_to_inf(a[..., None]), nan_to_inf(b[..., None] * scale))) * (1 + ROUNDING)
             for a, b in zip(found, white, strict=True)
         ]
+        if columns.joint is not None and right.joint is not None:
+            near = self._near(columns.joint, right.joint)
+            bounds[:2] = [torch.minimum(*pair) for pair in zip(bounds[:2], near, strict=True)]
+        return bounds
+
+    def _near(self, columns: JointMotion, right: JointMotion) -> Sides:
+        """Change and rest by the series of (I + K)^-1, term by term, infinite where it may diverge."""
+        found = [self._near_field(number, columns, right) for number in range(self.out.shape[1])]
+        change, rest = (nan_to_inf(torch.stack(each)[None] * (1 + ROUNDING)) for each in zip(*found, strict=True))
+        return change, rest
+
+    def _near_field(self, field: int, columns: JointMotion, right: JointMotion) -> Sides:
+        radius, inverse = columns.radius, self.inverse[field]
+        matrix, left, out = self.centres[0][0, :, field], self.left[0, :, field], self.out[0, field]
+        turned, moved = columns.jacobian[0, :, field], right.jacobian[0, :, field]
+        turned_rest, moved_rest = columns.beyond[0, :, field, :, 0], right.beyond[0, :, field, 0]
+        moved = moved - torch.einsum("rni,n->ri", turned, out)
+        moved_rest = moved_rest + turned_rest @ out.abs()
+        pulled, size = inverse @ matrix.T, inverse.abs()
+        spread = torch.einsum("mn,rni->mri", inverse, turned)
+        # Numbers that are linear in the input's change: P E, H^-1 E'G, and l.
+        first = radius * torch.einsum("mr,rni->mni", pulled, turned).abs().sum(-1) + pulled.abs() @ turned_rest
+        second = radius * torch.einsum("mri,rn->mni", spread, matrix).abs().sum(-1)
+        second = second + size @ turned_rest.T @ matrix.abs()
+        line = torch.einsum("mri,r->mi", spread, left) + pulled @ moved
+        linear = radius * line.abs().sum(-1) + size @ (turned_rest.T @ left.abs()) + pulled.abs() @ moved_rest
+        # Norms of H^-1 E', E and g.
+        spreads = radius * sup_to_two(spread) + (turned_rest @ size).norm(dim=0)
+        sizes = radius * sup_to_two(turned.transpose(0, 1)) + turned_rest.norm(dim=0)
+        bent = spreads * (radius * sup_to_two(moved) + moved_rest.norm())
+        series = first + second + spreads[:, None] * sizes
+        unit = torch.eye(len(series), dtype=series.dtype)
+        if not bool(series.isfinite().all()) or float(torch.linalg.eigvals(series).abs().amax()) > 1 - 1e-6:
+            return (torch.full_like(out, torch.inf),) * 2
+        change = torch.linalg.solve(unit - series, linear + bent)
+        return change, bent + series @ change
 
     @staticmethod
     def _both(
