@@ -103,7 +103,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shell(f"spectrakan train diffusion_reaction1d --output RUN {held_out}", folder)
     shell(f"spectrakan train diffusion_reaction1d --model fno --output runs/heat-fno-0 {few}", folder)
     shell(f"spectrakan train darcy2d {few}", folder)
-    shell(f"spectrakan train cns1d {few} data.resolution=16 model.width=8", folder)  # certified by a document
+    shell(f"spectrakan train cns1d {few} data.resolution=32 model.width=8", folder)  # certified by a document
     for name in ("heat-spectrakan-0", "mine-0", "mine-1"):
         shutil.copytree(folder / "RUN", folder / "runs" / name)
     (folder / "results").symlink_to(ROOT / "results")
