@@ -111,7 +111,6 @@ VARIANTS = [
     {"conditioning": "film"},
     {"conditioning": "transport"},
     {"conditioning": "both", "block": "residual"},
-    {"conditioning": "auto", "pool": "auto", "block": "auto", "basis": "fourier"},
 ]
 
 

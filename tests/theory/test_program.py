@@ -125,6 +125,20 @@ def test_a_chord_leaves_less_than_the_tangent_over_a_wide_interval(name):
     assert widths[1] < 0.8 * widths[0]
 
 
+@pytest.mark.parametrize("name", ["tanh", "sigmoid"])
+def test_a_bounded_function_stays_near_its_range_over_a_vast_interval(name):
+    centre = torch.linspace(-3, 3, 7)[None].double()
+    for reach in (10.0, 1e3, 1e6, math.inf):
+        motion = Motion.around(centre, torch.full_like(centre, reach), centre)
+        rule = Curve(name, centre)
+        rule.relax(motion)
+        rest = rule.rest(motion)
+        span = rest.high - rest.low + 2 * (rule.slope * motion.reach).nan_to_num(0.0)
+        whole = float(FUNCTIONS[name](torch.tensor(torch.inf)) - FUNCTIONS[name](torch.tensor(-torch.inf)))
+        assert bool((span <= 1.7 * whole).all())
+        assert bool((span >= 0.99 * whole).all()) or reach == 10.0
+
+
 def test_a_quotient_is_bounded_where_its_divisor_stays_positive():
     centre = torch.tensor([[1.0, 3.0]]).double()
     run = {"out": lambda x: x[:, :1] / x[:, 1:], "over": lambda x: 2 / x}

@@ -103,6 +103,8 @@ CURVATURES: Table = {
 """Each second derivative and its turning points; ReLU has none."""
 BOUNDED = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "sin": (-1.0, 1.0), "cos": (-1.0, 1.0)}
 """Ranges of functions with bounded values."""
+RISING = {"sigmoid", "tanh"}
+"""Bounded functions that rise everywhere."""
 LEVEL = {"gelu", "silu", "sigmoid", "tanh"}
 """Functions whose derivatives equal their limits beyond `FLAT`."""
 
@@ -142,7 +144,8 @@ def chord(name: str, centre: Tensor, reach: Tensor) -> Tensor:
 def rest_range(name: str, low: Tensor, high: Tensor, centre: Tensor, slope: Tensor, cells: int = 32) -> Range:
     """Bounds of g(x) = f(x) - f(centre) - slope (x - centre) over [low, high], elementwise, zero among them.
 
-    On a cell of width h, g exceeds its larger end at most by sup |f''| h² / 8, and by sup |f' - slope| h / 2.
+    On a cell of width h, g exceeds its larger end at most by sup |f''| h² / 8, by sup |f' - slope| h / 2, and by
+    |slope| h where f rises.
     """
     function, start = FUNCTIONS[name], FUNCTIONS[name](centre)
     least, most = torch.zeros_like(centre), torch.zeros_like(centre)
@@ -155,6 +158,8 @@ def rest_range(name: str, low: Tensor, high: Tensor, centre: Tensor, slope: Tens
         if name in CURVATURES:
             bend = torch.stack(slope_range(name, left, right, table=CURVATURES)).abs().amax(0)
             slack = torch.minimum(slack, nan_to_inf(bend * width.square() / 8))
+        if name in RISING:
+            slack = torch.minimum(slack, nan_to_inf(slope.abs() * width))
         least = torch.minimum(least, torch.minimum(before, after) - slack)
         most = torch.maximum(most, torch.maximum(before, after) + slack)
         left, before = right, after
