@@ -17,6 +17,7 @@ from typing import Any, cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.overrides import BaseTorchFunctionMode
 
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid
@@ -69,6 +70,7 @@ def used_spectra(
         outputs[mixing] = rows.double().square().flatten(1).mean(1).cpu()
 
     with ExitStack() as stack:
+        stack.enter_context(BaseTorchFunctionMode())  # watched layers are not fused: their hooks are called
         for *_, mixing in parts:
             stack.callback(mixing.register_forward_hook(keep).remove)
         model(x, params, grid)
