@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader-webgl", "--enable-unsafe-swiftshader"]
 DROPS = "#pool?cells=32&step=26&paused=1&do=2d700.350.110.60~19d380.620.110.60"
 SHARP = """() => { const pool = globalThis.spectrakan.scenes.pool;
-for (const surface of Object.values(pool.surfaces)) surface.detail = 1; pool.tuned = Infinity; pool.repaint(); }"""
+pool.fixed = true; for (const surface of Object.values(pool.surfaces)) surface.lay(0); pool.repaint(); }"""
 WIDE, PHONE = {"width": 1280, "height": 600}, {"width": 360, "height": 740}
 PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "pool": (DROPS, {"viewport": WIDE}),

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.browser.bare import BareBrowser
+
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "site"
 CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
@@ -36,14 +38,8 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def served(server: tuple[str, int]) -> str:
-    """The address of `spectrakan serve`."""
-    return server[0]
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory) -> Iterator[tuple[str, int]]:
-    """Address and process of `spectrakan serve`, as a user starts it, with two small runs."""
+def served(tmp_path_factory) -> Iterator[str]:
+    """The address of `spectrakan serve`, as a user starts it, with two small runs."""
     folder = tmp_path_factory.mktemp("runs")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     small = ["data.num_samples=8", "data.test_samples=2", "training.epochs=1", "model.width=8", "--budget", "smoke"]
@@ -59,9 +55,20 @@ def server(tmp_path_factory) -> Iterator[tuple[str, int]]:
     assert serving.stdout is not None
     found = re.search(r"http://\S+", serving.stdout.readline())
     assert found, "the command tells its address"
-    yield found.group(0), serving.pid
+    yield found.group(0)
     serving.terminate()
     serving.communicate(timeout=30)
+
+
+@pytest.fixture
+def bare(served, tmp_path) -> Iterator[BareBrowser]:
+    """The served page in a browser that records nothing, for what is timed."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium; `make browser` installs it where this user may")
+    opened = BareBrowser(CHROMIUM, SOFTWARE, served, str(tmp_path / "profile"))
+    opened.until("document.body?.dataset.ready === 'pool'", 120)
+    yield opened
+    opened.close()
 
 
 class Quiet(SimpleHTTPRequestHandler):

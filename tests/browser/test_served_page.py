@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from pathlib import Path
 
 import pytest
 
@@ -29,83 +27,18 @@ def paused(page):
     until(page, f"!{POOL}.busy && !{POOL}.running")
 
 
-class Stretch:
-    """How much longer the server's computing takes than its processor time, because other work has the cores.
-
-        stretch = max(1, time on the clock of solver and model / processor time of the server)
-
-    The page waits for this computing before every state. Its promises are for two cores of its own, so times on the
-    clock are divided by the stretch, which is 1 on a quiet machine, and where no processor time can be read.
-    """
-
-    def __init__(self, page, process: int) -> None:
-        self.page, self.path = page, Path(f"/proc/{process}/stat")
-        page.evaluate(
-            f"""() => {{ const pool = {POOL}, measure = pool.measure.bind(pool);
-            globalThis.computed = 0;
-            pool.measure = (times) => {{ globalThis.computed += times.solver + times.model; measure(times); }}; }}"""
-        )
-        self.before = self.read()
-
-    def read(self) -> tuple[float, float]:
-        """Seconds that solver and model have taken, and of the server's processor time."""
-        if not self.path.is_file():
-            return 0.0, 0.0
-        ticks = self.path.read_text().rpartition(")")[2].split()[11:13]
-        return self.page.evaluate("globalThis.computed") / 1e3, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-
-    def now(self) -> float:
-        """The stretch since the last call."""
-        before, self.before = self.before, self.read()
-        clock, own = (late - early for late, early in zip(self.before, before, strict=True))
-        return max(1.0, clock / own) if own else 1.0
-
-
-def test_a_tap_changes_the_field_within_a_tenth_of_a_second(server, open_page):
-    page = open_page(server[0])
+def test_a_tap_changes_the_field_and_words(served, open_page):
+    page = open_page(served)
     until(page, f"{POOL}.step > 10")
-    box, stretch = page.locator("#pool-model").bounding_box(), Stretch(page, server[1])
-    told, middle = [], 1000.0
-    while len(told) < 5 and middle > 100:
-        page.click("#pool-calm")
-        latencies, _ = [], stretch.now()
-        for k in range(8):
-            page.evaluate("delete document.body.dataset.latency")
-            before = page.evaluate(f"Math.max(...{POOL}.model)")
-            page.mouse.click(box["x"] + box["width"] * (0.4 + 0.03 * k), box["y"] + box["height"] * 0.5)
-            latencies.append(int(until(page, "document.body.dataset.latency")))
-            assert page.evaluate(f"{POOL}.events.length") == k + 1
-            assert k or page.evaluate(f"Math.max(...{POOL}.model)") > before + 0.1
-            page.wait_for_timeout(400)
-        had = stretch.now()
-        middle = sorted(latencies)[len(latencies) // 2] / had
-        told.append((latencies, round(had, 2), round(middle)))
-    print(f"milliseconds on the clock, stretch, median without it: {told}")
-    assert middle <= 100, told
-    assert "away from the solver" in page.inner_text("#pool-words")
+    box = page.locator("#pool-model").bounding_box()
+    for k in range(3):
+        before = page.evaluate(f"Math.max(...{POOL}.model)")
+        page.mouse.click(box["x"] + box["width"] * (0.4 + 0.08 * k), box["y"] + box["height"] * 0.5)
+        until(page, f"{POOL}.events.length === {k + 1}")
+        assert k or page.evaluate(f"Math.max(...{POOL}.model)") > before + 0.1
+        page.wait_for_timeout(400)
+    until(page, "document.getElementById('pool-words').textContent.includes('away from the solver')")
     assert "ms a step" in page.inner_text("#pool-model-time")
-
-
-def test_thirty_frames_are_drawn_while_ten_states_arrive_each_second(server, open_page):
-    page = open_page(server[0])
-    until(page, f"{POOL}.step > 10")
-    page.evaluate(f"{POOL}.drop([0.4, 0.5], 1.1, 0.006)")
-    page.evaluate(
-        """() => { const page = globalThis.spectrakan.page, drew = page.drew.bind(page);
-        globalThis.frames = 0; page.drew = () => { globalThis.frames += 1; drew(); }; }"""
-    )
-    count = f"({{frames: globalThis.frames, states: {POOL}.step, time: performance.now() / 1000}})"
-    rates, stretch = [], Stretch(page, server[1])
-    while len(rates) < 10 and not any(frames >= 30 and states >= 10 for frames, states, _ in rates):
-        first = page.evaluate(count)
-        page.wait_for_timeout(3000)
-        last, had = page.evaluate(count), stretch.now()
-        spent = (last["time"] - first["time"]) / had
-        rates.append((*(round((last[key] - first[key]) / spent, 1) for key in ("frames", "states")), round(had, 2)))
-    print(f"frames and states a second without the stretch, and the stretch: {rates}")
-    frames, states, _ = rates[-1]  # the first of ten windows in which both are reached
-    assert frames >= 30, rates
-    assert states >= 10, rates
 
 
 def test_the_same_weights_run_on_every_grid(served, open_page):

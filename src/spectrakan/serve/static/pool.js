@@ -1,21 +1,26 @@
 // The pool: touches become drops, both states advance frame by frame, and what differs is drawn and said.
 
 import { chart, gradient, heatMap, short } from "./chart.js";
-import { Surface } from "./surface.js";
+import { Pace } from "./pace.js";
+import { SOFT, Surface } from "./surface.js";
 import * as water from "./water.js";
 
 const SIZES = [32, 64, 128];
-const PACE = 1000 / 14; // milliseconds from one state to the next
+const STEP = 1000 / 14; // milliseconds from one state to the next
+const LATE = 95; // a longer mean time is less than 10 states a second with some margin
 const KEPT = 300; // frames in the charts
 const MOST_EVENTS = 80;
 const LONGEST = 900; // frames that a link replays
 const $ = (id) => document.getElementById(id);
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const wait = (time) => new Promise((done) => setTimeout(done, time));
 
 export class Pool {
   constructor(backend, page) {
     Object.assign(this, { backend, page, cells: 32, glow: false, lines: false, playing: !page.still, rain: false });
-    this.surfaces = { solver: new Surface($("pool-solver")), model: new Surface($("pool-model")) };
+    this.pace = new Pace(SOFT);
+    const surface = (id) => new Surface($(id), this.pace.level);
+    this.surfaces = { solver: surface("pool-solver"), model: surface("pool-model") };
     this.name = "droplet2d-small";
     this.facts = {};
     this.visible = false;
@@ -124,8 +129,8 @@ export class Pool {
   }
 
   act(event) {
+    if (!this.pending.length) this.touched = performance.now();
     this.pending.push(event);
-    this.touched = performance.now();
     if (!this.playing && !this.busy) {
       this.apply();
       this.present(true);
@@ -161,7 +166,7 @@ export class Pool {
       const begin = performance.now();
       if (this.rain && Math.random() < 0.12) this.drop([Math.random(), Math.random()], 0.3 + Math.random(), 0.004);
       if (!(await this.advance())) await wait(700);
-      const left = PACE - (performance.now() - begin);
+      const left = STEP - (performance.now() - begin);
       if (left > 0 && !this.pending.length)
         await new Promise((done) => {
           this.wake = done;
@@ -261,32 +266,27 @@ export class Pool {
   }
 
   draw(now) {
-    const span = Math.max(PACE, this.rates.length ? this.rates[this.rates.length - 1] : PACE);
-    const share = this.jump ? 1 : (now - this.arrived) / span;
-    const resting = share > 1.2 && !this.dirty && !this.moved;
-    if (resting || now < (this.due ?? 0)) return;
-    // 36 frames a second on average where the processor draws, every frame of the screen elsewhere.
-    const gap = this.surfaces.model.soft ? 28 : 0;
-    this.due = Math.max((this.due ?? 0) + gap, now - gap);
+    const span = Math.max(STEP, this.rates[this.rates.length - 1] ?? 0), share = this.jump ? 1 : (now - this.arrived) / span;
+    if (share > 1.2 && !this.dirty && !this.moved) return this.pace.rest();
+    if (now < (this.due ?? 0)) return;
+    this.due = Math.max((this.due ?? 0) + this.pace.gap, now - this.pace.gap);
     this.moved = false;
-    this.gaps = 0.9 * (this.gaps ?? 16) + 0.1 * (now - (this.drew ?? now));
-    this.drew = now;
-    const detail = this.surfaces.model.detail;
-    if (now - (this.tuned ?? 0) > 1500) {
-      this.tuned = now;
-      const slow = this.gaps > 31 || (this.playing && span > 95), fast = this.gaps < (gap ? 30 : 18);
-      const next = slow ? Math.max(0.3, detail * 0.75) : fast ? Math.min(1, detail * 1.2) : detail;
-      for (const surface of Object.values(this.surfaces)) surface.detail = next;
-    }
+    const late = this.playing && mean(this.rates.slice(-8)) > LATE;
+    if (!this.fixed && this.pace.frame(now, late)) for (const surface of Object.values(this.surfaces)) surface.lay(this.pace.level);
     for (const surface of Object.values(this.surfaces)) surface.draw(share, this.page.theme);
     this.page.drew();
-    if (this.answered) document.body.dataset.latency = Math.round(performance.now() - this.answered);
+    if (this.answered) this.seen(this.answered);
     this.answered = 0;
-    if (this.dirty && now - (this.said ?? 0) > (this.surfaces.model.soft ? 400 : 160)) {
+    if (this.dirty && now - (this.said ?? 0) > (SOFT ? 400 : 160)) {
       this.said = now;
       this.dirty = false;
       this.say();
     }
+  }
+
+  // What is drawn now is on the screen when the browser asks for the next frame.
+  seen(touched) {
+    requestAnimationFrame(() => (document.body.dataset.latency = Math.round(performance.now() - touched)));
   }
 
   say() {
@@ -348,7 +348,7 @@ export class Pool {
     const { solver, model } = this.times;
     if (!Number.isFinite(solver + model)) return "";
     const ratio = solver / model, where = this.backend.kind === "server" ? "on this machine's CPU" : "in this browser";
-    const rate = this.rates.length > 5 ? ` ${(1000 * this.rates.length / this.rates.reduce((a, b) => a + b, 0)).toFixed(0)} new states arrive a second.` : "";
+    const rate = this.rates.length > 5 ? ` ${(1000 / mean(this.rates)).toFixed(0)} new states arrive a second.` : "";
     if (ratio >= 1.05)
       return `Here the surrogate is ${ratio.toFixed(1)} times as fast: ${model.toFixed(1)} ms on ${this.cells}² against ${solver.toFixed(1)} ms of the solver, which needs 128² because its viscosity grows with the cell; both measured ${where}.${rate}`;
     return `Here the solver is the faster one: ${solver.toFixed(1)} ms against ${model.toFixed(1)} ms, measured ${where}. A surrogate pays where a solver's step is dear (fine grids, stiff or implicit equations), for many states at once on a GPU, and where gradients are wanted.${rate}`;

@@ -1,15 +1,16 @@
 // A shaded water surface in WebGL: a fixed mesh whose heights move from one state to the next between frames.
 // Vertex data: height and slope of the earlier and of the later state, and the attention at both.
 
-// Whether WebGL runs on the processor here, which then draws fewer triangles and pixels.
-const SOFT = (() => {
+import { LEVELS } from "./pace.js";
+
+// Whether WebGL runs on the processor here.
+export const SOFT = (() => {
   const gl = document.createElement("canvas").getContext("webgl");
   const known = gl?.getExtension("WEBGL_debug_renderer_info");
   const name = gl && known ? gl.getParameter(known.UNMASKED_RENDERER_WEBGL) : "";
   gl?.getExtension("WEBGL_lose_context")?.loseContext();
   return /swiftshader|llvmpipe|software/i.test(name);
 })();
-const MESH = SOFT ? 40 : 128; // a software renderer spends its time on triangles
 const LIFT = 0.3;
 const SCALE = 0.12;
 
@@ -84,11 +85,11 @@ const PALETTES = {
 export const drawn = (depth) => LIFT + 0.9 * SCALE * Math.asinh((depth - 1) / SCALE);
 
 export class Surface {
-  constructor(canvas) {
+  // `level` of `LEVELS`: how finely it is drawn.
+  constructor(canvas, level) {
     this.canvas = canvas;
-    this.soft = SOFT;
-    this.gl = canvas.getContext("webgl", { antialias: !this.soft, alpha: true });
-    this.detail = this.soft ? 0.6 : 1; // pixels drawn per pixel of the screen, less on slow machines
+    this.gl = canvas.getContext("webgl", { antialias: !SOFT, alpha: true });
+    this.level = level;
     this.cursor = [0.5, 0.5, 0];
     this.cells = 0;
     this.failed = false;
@@ -115,19 +116,35 @@ export class Surface {
     }
     gl.linkProgram(program);
     gl.useProgram(program);
-    const side = MESH + 1;
-    const rim = [];
+    this.attributes = ["place", "earlier", "later"].map((name) => gl.getAttribLocation(program, name));
+    for (const place of this.attributes) gl.enableVertexAttribArray(place);
+    this.uniforms = {};
+    for (let k = 0; k < gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS); k++) {
+      const { name } = gl.getActiveUniform(program, k);
+      this.uniforms[name] = gl.getUniformLocation(program, name);
+    }
+    gl.enable(gl.DEPTH_TEST);
+    this.lay(this.level);
+  }
+
+  // The mesh of a level, and the last state on it.
+  lay(level) {
+    this.level = level;
+    if (!this.gl || this.gl.isContextLost()) return;
+    const gl = this.gl, n = LEVELS[level].mesh;
+    for (const made of [this.places, this.order, ...(this.states ?? [])]) gl.deleteBuffer(made ?? null);
+    const side = n + 1, rim = [];
     for (let i = 0; i < side; i++) rim.push([i, 0]);
-    for (let i = 1; i < side; i++) rim.push([MESH, i]);
-    for (let i = MESH - 1; i >= 0; i--) rim.push([i, MESH]);
-    for (let i = MESH - 1; i >= 0; i--) rim.push([0, i]);
+    for (let i = 1; i < side; i++) rim.push([n, i]);
+    for (let i = n - 1; i >= 0; i--) rim.push([i, n]);
+    for (let i = n - 1; i >= 0; i--) rim.push([0, i]);
     this.rim = rim;
     const places = [];
-    for (let i = 0; i < side; i++) for (let j = 0; j < side; j++) places.push(i / MESH, j / MESH, 1);
-    for (const floor of [2, 3]) for (const [i, j] of rim) places.push(i / MESH, j / MESH, floor);
+    for (let i = 0; i < side; i++) for (let j = 0; j < side; j++) places.push(i / n, j / n, 1);
+    for (const floor of [2, 3]) for (const [i, j] of rim) places.push(i / n, j / n, floor);
     const order = [];
-    for (let i = 0; i < MESH; i++)
-      for (let j = 0; j < MESH; j++) {
+    for (let i = 0; i < n; i++)
+      for (let j = 0; j < n; j++) {
         const a = i * side + j;
         order.push(a, a + side, a + 1, a + 1, a + side, a + side + 1);
       }
@@ -138,13 +155,6 @@ export class Surface {
     }
     this.indices = order.length;
     this.vertices = first + 2 * count;
-    this.attributes = ["place", "earlier", "later"].map((name) => gl.getAttribLocation(program, name));
-    for (const place of this.attributes) gl.enableVertexAttribArray(place);
-    this.uniforms = {};
-    for (let k = 0; k < gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS); k++) {
-      const { name } = gl.getActiveUniform(program, k);
-      this.uniforms[name] = gl.getUniformLocation(program, name);
-    }
     const buffer = (kind, values, use) => {
       const made = gl.createBuffer();
       gl.bindBuffer(kind, made);
@@ -154,24 +164,25 @@ export class Surface {
     this.places = buffer(gl.ARRAY_BUFFER, new Float32Array(places), gl.STATIC_DRAW);
     this.order = buffer(gl.ELEMENT_ARRAY_BUFFER, new Uint16Array(order), gl.STATIC_DRAW);
     this.states = [0, 1].map(() => buffer(gl.ARRAY_BUFFER, new Float32Array(4 * this.vertices), gl.DYNAMIC_DRAW));
-    gl.enable(gl.DEPTH_TEST);
     this.mesh = new Float32Array(4 * this.vertices);
+    if (this.given) this.show(...this.given, true);
   }
 
   // A new later state: depths on cells x cells, and how bright each cell glows (0 to 1, or nothing).
   show(depth, cells, glow, jump = false) {
     this.cells = cells;
+    this.given = [depth, cells, glow];
     if (!this.gl || this.gl.isContextLost()) return;
-    const gl = this.gl, side = MESH + 1, mesh = this.mesh;
-    const heights = onVertices(depth, cells, drawn), lights = glow ? onVertices(glow, cells) : null;
+    const gl = this.gl, n = LEVELS[this.level].mesh, side = n + 1, mesh = this.mesh;
+    const heights = onVertices(depth, cells, n, drawn), lights = glow ? onVertices(glow, cells, n) : null;
     for (let i = 0; i < side; i++)
       for (let j = 0; j < side; j++) {
         const at = i * side + j;
-        const before = heights[Math.max(0, i - 1) * side + j], after = heights[Math.min(MESH, i + 1) * side + j];
-        const left = heights[at - (j > 0 ? 1 : 0)], right = heights[at + (j < MESH ? 1 : 0)];
+        const before = heights[Math.max(0, i - 1) * side + j], after = heights[Math.min(n, i + 1) * side + j];
+        const left = heights[at - (j > 0 ? 1 : 0)], right = heights[at + (j < n ? 1 : 0)];
         mesh[4 * at] = heights[at];
-        mesh[4 * at + 1] = (after - before) * MESH / 2;
-        mesh[4 * at + 2] = (right - left) * MESH / 2;
+        mesh[4 * at + 1] = (after - before) * n / 2;
+        mesh[4 * at + 2] = (right - left) * n / 2;
         mesh[4 * at + 3] = lights ? lights[at] : 0;
       }
     const first = side * side, count = this.rim.length;
@@ -191,7 +202,7 @@ export class Surface {
   draw(share, theme) {
     const gl = this.gl;
     if (!gl || gl.isContextLost() || !this.cells) return;
-    const ratio = Math.min(window.devicePixelRatio || 1, 2) * this.detail;
+    const ratio = Math.min(window.devicePixelRatio || 1, 2) * LEVELS[this.level].ratio;
     const width = Math.round(this.canvas.clientWidth * ratio), height = Math.round(this.canvas.clientHeight * ratio);
     if (!width || !height) return;
     if (this.canvas.width !== width || this.canvas.height !== height) {
@@ -231,11 +242,11 @@ export class Surface {
 }
 
 // Cells to the vertices between and around them.
-function onVertices(values, cells, map = (value) => value) {
-  const side = MESH + 1, rows = new Float32Array(cells * side), out = new Float32Array(side * side);
+function onVertices(values, cells, n, map = (value) => value) {
+  const side = n + 1, rows = new Float32Array(cells * side), out = new Float32Array(side * side);
   const lower = new Int32Array(side), weights = new Float32Array(4 * side);
   for (let k = 0; k < side; k++) {
-    const x = Math.min(Math.max((k / MESH) * cells - 0.5, 0), cells - 1);
+    const x = Math.min(Math.max((k / n) * cells - 0.5, 0), cells - 1);
     const cell = Math.min(Math.floor(x), cells - 2), t = x - cell;
     lower[k] = cell;
     // Catmull-Rom: passes through the cell centres, with continuous slopes.
