@@ -1,13 +1,14 @@
 """The pool keeps its pace: frames, states and taps on the clock, and drawing that follows what the machine can do.
 
-Times are measured as they are, in a browser that records nothing, so other work on the machine makes these tests fail:
-they print what other work there was.
+Times are measured as they are, in a browser that records nothing. Other work on the machine makes these tests fail;
+they print how much there was.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -100,9 +101,9 @@ def test_a_level_that_fails_is_tried_ever_more_rarely(served, open_page):
         }"""
     )
     finer = changes[::2]
-    waits = [later - earlier for earlier, later in zip(finer, finer[1:], strict=False)]
+    waits = [later - earlier for earlier, later in pairwise(finer)]
     assert len(finer) < 8, changes
-    assert all(later > 1.5 * earlier for earlier, later in zip(waits[:3], waits[1:4], strict=True)), changes
+    assert all(later > 1.5 * earlier for earlier, later in pairwise(waits[:4])), changes
 
 
 def test_every_level_draws_the_pool(served, open_page):

@@ -48,7 +48,7 @@ SMALLER = {
     r"\bTASK\b": "darcy2d",
     r"\b[AB]/evaluations": "RUN/evaluations",
     r"experiments all --scale paper": "experiments main --scale paper",
-    r"--radius 0.1": "--radius 0.1 --samples 1 --points 1 --starts 2 --pairs 4 --resolution 16",
+    r"--resolution 32 --samples 1": "--resolution 16 --samples 1 --points 1 --starts 2 --pairs 4",
 }
 """What is changed so that a command takes seconds on one machine without a GPU, and names that a reader replaces."""
 SMALL = "--budget smoke training.epochs=1"

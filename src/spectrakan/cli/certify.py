@@ -45,13 +45,17 @@ def certify(
     from spectrakan.storage import write_text_atomically
     from spectrakan.theory import CertifySettings, certify_radii
     from spectrakan.theory.attack import AttackSettings
+    from spectrakan.training.display import progress_bar
 
     folder = RunFolder(run)
     subject = load_subject(folder, data, resolution=resolution)
     first = subject.first_window(samples)
     config = CertifySettings(attack=AttackSettings(starts=starts, pairs=pairs))
     radii = [radius / 10**power for power in range(points)]
-    every = certify_radii(subject.model, first.inputs, radii, params=first.params, grid=first.grid, config=config)
+    with progress_bar("bounding, in %") as progress:
+        every = certify_radii(
+            subject.model, first.inputs, radii, params=first.params, grid=first.grid, config=config, progress=progress
+        )
     found = every[0]
     control = subject.config.training.lipschitz
     if control.cap is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import reduce
@@ -76,8 +76,12 @@ def certify_radii(
     params: Tensor | None = None,
     grid: Grid | None = None,
     config: CertifySettings | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Certificate]:
-    """A certificate for every radius; linear parts depend on it, so that each has a run of bounds of its own."""
+    """A certificate for every radius; linear parts depend on it, so that each has a run of bounds of its own.
+
+    `progress` is called with the hundredths of the bounds that are done, and 100.
+    """
     if not isinstance(model, SpectraKAN) or model.global_token is None:
         raise ConfigError(
             f"certificates are about the token and modulation of a spectrakan model, got '{model.name}'"
@@ -86,8 +90,18 @@ def certify_radii(
         raise ConfigError(f"the radius of the region must be positive and finite, got {bad[0]}")
     region = _Region.of(model, inputs, params, grid)
     tries = (config or CertifySettings()).attack
-    samples = [region.bounds(number, radii) for number in range(inputs.shape[0])]
-    attacks = [[region.attacks(number, radius, tries) for number in range(inputs.shape[0])] for radius in radii]
+    count = inputs.shape[0]
+
+    def bounds(number: int) -> list[SampleBounds]:
+        def tell(share: float) -> None:
+            progress(int(100 * (number + share) / count), 100)
+
+        found = bound_sample(region.model, *region.one(number), region.axes, radii, tell)
+        tell(1.0)
+        return found
+
+    samples = [bounds(number) for number in range(count)]
+    attacks = [[region.attacks(number, radius, tries) for number in range(count)] for radius in radii]
     return [
         _certificate(region, radius, [sample[place] for sample in samples], attacks[place])
         for place, radius in enumerate(radii)
@@ -143,10 +157,6 @@ class _Region:
     def one(self, number: int) -> tuple[Tensor, Tensor | None]:
         params = None if self.params is None else self.params[number : number + 1]
         return self.history[number : number + 1], params
-
-    def bounds(self, number: int, radii: Sequence[float]) -> list[SampleBounds]:
-        """All bounds around one input, or the token's alone where fields are too large."""
-        return bound_sample(self.model, *self.one(number), self.axes, radii)
 
     def attacks(self, number: int, radius: float, config: AttackSettings) -> dict[str, Attack]:
         history, params = self.one(number)

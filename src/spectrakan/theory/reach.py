@@ -29,6 +29,8 @@ from spectrakan.theory.rules import JointMotion, Motion, Rest
 
 BATCH_NUMBERS = 1 << 21
 """Numbers of the largest node in one batch of rows."""
+CACHED_NUMBERS = 1 << 16
+"""Numbers of rows that are bounded at once."""
 LEAST_BALL = 1024
 """Least numbers of a node for which Euclidean bounds are tried."""
 LEAST_SHARE = 0.05
@@ -93,16 +95,21 @@ class _Weights:
 
     def bounds(self, rows: Tensor) -> Tensor:
         """What the rest moves rows `(rows, units)` by: up, down and in rate, `(rows, 3)`."""
-        up, sides = rows > 0, []
+        at_once = max(1, CACHED_NUMBERS // rows.shape[1])
+        return torch.cat([self._bounds(part) for part in rows.split(at_once)])
+
+    def _bounds(self, rows: Tensor) -> Tensor:
+        up, sizes, sides = rows > 0, rows.abs(), []
         for kind, (first, second) in enumerate(((0, 1), (1, 0), (2, 2))):
-            box = _picked(up, self.box, first, second, rows.abs())
+            box = _picked(up, self.box, first, second, sizes)
             if self.joint is None:
                 sides.append(nan_to_inf(box.sum(1)))
                 continue
             joint, cells = self.joint, self.joint.cells.shape[-1]
-            norms = _picked(up, joint.factor, first, second, rows.abs()).unflatten(1, (-1, cells)).norm(dim=1)
+            squares = _picked(up, joint.factor, first, second, sizes).square().unflatten(1, (-1, cells)).sum(1)
+            norms = squares.sqrt()
             by_cells = torch.minimum(box.unflatten(1, (-1, cells)).sum(1), nan_to_inf(norms * joint.cells[kind // 2]))
-            found = torch.minimum(by_cells.sum(1), nan_to_inf(norms.norm(dim=1) * joint.whole[kind // 2]))
+            found = torch.minimum(by_cells.sum(1), nan_to_inf(squares.sum(1).sqrt() * joint.whole[kind // 2]))
             if kind < 2 and bool(box.isfinite().all()) and bool(joint.whole[0].isfinite()):
                 linear = _picked(up, joint.price, first, second)
                 curved = _picked(up, joint.squared_price, first, second)
@@ -148,10 +155,13 @@ def auctioned(values: Tensor, price: Tensor, curved_price: Tensor, limits: Tenso
 
 
 class Reach:
-    """All motions of a program in one ball; each linear part is chosen once its inputs are bounded."""
+    """All motions of a program in one ball; each linear part is chosen once its inputs are bounded.
 
-    def __init__(self, program: Program, radius: float) -> None:
-        self.program, self.radius = program, radius
+    `tell` is called with the number of rows that have been bounded since its last call.
+    """
+
+    def __init__(self, program: Program, radius: float, tell: Callable[[int], None] = lambda rows: None) -> None:
+        self.program, self.radius, self._tell = program, radius, tell
         self.motions: list[list[Motion]] = []
         self.rests: list[Rest] = []
         self._weights: list[_Weights] = []
@@ -213,6 +223,7 @@ class Reach:
         if by_cell:
             order, step = order.view(channels, -1).T.flatten(), step // channels * channels
         for rows in order.split(step):
+            self._tell(len(rows))
             gradients = self._rows(value, dim, rows, leaves)
             if gradients[0] is not None:
                 linear[rows] = gradients[0].abs().sum(1)

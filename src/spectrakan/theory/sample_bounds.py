@@ -1,6 +1,6 @@
 """All bounds of one model around one input: token, modulation, prediction, and the theorem's constants."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -37,19 +37,32 @@ class SampleBounds:
 
 
 def bound_sample(
-    model: SpectraKAN, history: Tensor, params: Tensor | None, axes: Sequence[Axis], radii: Sequence[float]
+    model: SpectraKAN,
+    history: Tensor,
+    params: Tensor | None,
+    axes: Sequence[Axis],
+    radii: Sequence[float],
+    tell: Callable[[float], None] = lambda share: None,
 ) -> list[SampleBounds]:
     """Bounds around one normalised input `(1, history, *space, field)` for every radius; the model is in float64.
 
-    A model with more than `MOST_ROWS` numbers in its nonlinear operations has bounds of its token alone.
+    `tell` is called with the share of the work that is done. A model with more than `MOST_ROWS` numbers in its
+    nonlinear operations has bounds of its token alone.
     """
     rules = model_program(model, history, params, axes).rules
     alone = sum(centre.numel() for rule in rules for centre in rule.centres) > MOST_ROWS
-    names = ("token",) if alone else QUANTITIES
-    return [
-        _bounds(model, Reach(model_program(model, history, params, axes, token_alone=alone), radius), names)
-        for radius in radii
-    ]
+    names, found, done = ("token",) if alone else QUANTITIES, list[SampleBounds](), 0
+
+    def count(rows: int) -> None:
+        nonlocal done
+        done += rows
+        tell(min(1.0, done / (len(radii) * numbers)))
+
+    for radius in radii:
+        program = model_program(model, history, params, axes, token_alone=alone)
+        numbers = sum(centre.numel() for rule in program.rules for centre in rule.centres)
+        found.append(_bounds(model, Reach(program, radius, count), names))
+    return found
 
 
 def _bounds(model: SpectraKAN, reach: Reach, names: Sequence[str]) -> SampleBounds:

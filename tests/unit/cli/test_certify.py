@@ -13,7 +13,9 @@ import pytest
 import torch
 
 from spectrakan.cli import app
-from spectrakan.fields import Window
+from spectrakan.fields import OperatorSignature, Window
+from spectrakan.models import build_model
+from spectrakan.theory import certify_radii
 from spectrakan.theory.certificate import Certificate, Entry, LayerEdges
 
 
@@ -90,3 +92,16 @@ def test_a_beaten_bound_ends_in_failure(run, tmp_path, capsys):
 
 def test_a_broken_cap_ends_in_failure(run):
     assert run(certificate(2.0, 1.0), cap=2.5) == 1
+
+
+def test_how_far_the_bounds_are_is_told_from_0_to_100():
+    signature = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    model = build_model("spectrakan", signature, width=4, num_modes=2, num_layers=2)
+    inputs, told = torch.randn(2, 1, 8, 1, generator=torch.Generator().manual_seed(0)), []
+    certify_radii(model, inputs, [0.1, 0.01], progress=lambda done, total: told.append((done, total)))
+    shares = [done for done, _ in told]
+    assert {total for _, total in told} == {100}
+    assert shares == sorted(shares)
+    assert len(set(shares)) > 10
+    assert shares[0] < 25
+    assert shares[-1] == 100
