@@ -138,6 +138,5 @@ def _contents(health: Health) -> Iterator[tuple[str, str]]:
         largest = max(health.copies, key=len)
         shown = ", ".join(str(index) for index in largest[:8])
         yield "copies", f"{len(health.copies)} groups; the largest has {len(largest)}: {shown} ..."
-    leakage = health.leakage
-    copied = f"{len(leakage.copied)} of {leakage.tested}"
-    yield "leakage", f"{copied} test samples have a copy in training ({leakage.split})"
+    if health.leaked is not None:
+        yield "leakage", f"{len(health.leaked)} samples outside the training part have a copy in it"

@@ -1,7 +1,6 @@
 """Scores of an operator on test trajectories: rolled out from the first window, metric by metric."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import nn
 from spectrakan.data.problems import find_problem
 from spectrakan.data.regenerate import brought_to
 from spectrakan.data.write import WRITERS
-from spectrakan.errors import ConfigError
+from spectrakan.errors import ConfigError, require_package
 from spectrakan.evaluation.batches import (
     DEFAULT,
     EvaluationSettings,
@@ -112,8 +111,8 @@ def check_output(path: Path, *, force: bool = False) -> None:
     """Refuse a file of fields that cannot be written: ending, missing package, existing file or folder."""
     if path.suffix not in WRITERS:
         raise ConfigError(f"cannot write '{path}'; its name must end in one of {', '.join(WRITERS)}")
-    if path.suffix == ".nc" and find_spec("h5netcdf") is None:
-        raise ConfigError(f"writing '{path}' needs h5netcdf: pip install 'spectrakan[climate]', or write .h5")
+    if path.suffix == ".nc":
+        require_package("h5netcdf", "climate", f"writing '{path}'")
     if path.exists() and not force:
         raise ConfigError(f"'{path}' exists already; choose another --output, or --force to replace it")
     require_writable(path.parent)

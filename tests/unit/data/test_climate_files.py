@@ -11,7 +11,7 @@ import torch
 from spectrakan.config import build_settings
 from spectrakan.data.load import load_dataset
 from spectrakan.data.prepare import DataSettings, prepare
-from spectrakan.errors import DataFormatError
+from spectrakan.errors import ConfigError, DataFormatError
 
 xarray = pytest.importorskip("xarray", reason="netCDF files are read with the extra 'climate'")
 
@@ -151,5 +151,5 @@ def test_flipped_bits_give_one_kind_of_error_or_a_valid_set(tmp_path: Path, engi
 def test_without_xarray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = write_ncep(tmp_path, "air", 1990, DAYS[:1])
     monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(DataFormatError, match=r"spectrakan\[climate\]"):
+    with pytest.raises(ConfigError, match=r"spectrakan\[climate\]"):
         load_dataset(path)
