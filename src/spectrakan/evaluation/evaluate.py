@@ -57,10 +57,7 @@ def evaluate(
     operator = as_operator(model, data, history)
     chosen = all_or(samples, data)
     span, kept = scored_frames(data, operator.signature.history, horizon)
-    # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
-    unit = settings.batch_size if settings.convention == "pdebench" else 1
-    mine = settings.share.part(len(chosen), unit)
-    stream = MetricAccumulator(settings.convention, batch_size=settings.batch_size, grid=whole_of(data.grid))
+    mine, stream = settings.share.part(len(chosen)), MetricAccumulator(whole_of(data.grid))
     for window, frames in predicted_batches(operator, data, chosen[mine.start : mine.stop], span, settings):
         stream.update(frames[:, kept], window.targets[:, kept])
     result = settings.share.join(stream, whole_of(data.grid)).result()

@@ -1,4 +1,4 @@
-"""The nine numbers, and the two conventions by which errors of frames become them; a stream keeps sums only.
+"""The nine numbers, and the two conventions by which errors of frames become them.
 
 Exact, the default: each sample and field has a score, and scores are averaged, so they do not depend on batches.
 For sample b and field c, cell volumes w (Σ_x w = 1), error e = P - T and <.>_t the mean over frames:
@@ -23,16 +23,17 @@ squares of all fields are added before the root. `relative_l2`, which PDEBench d
 exact convention with equal cells.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ShapeError
 from spectrakan.metrics.frame_errors import FrameErrors, with_whole
 from spectrakan.metrics.spectral import BANDS, band_means
 
@@ -127,8 +128,6 @@ def _relative_mean(total: Tensor, count: Tensor, missed: Tensor) -> Tensor:
 class ExactReduction:
     """Sums of the samples' scores, of whole trajectories and of single frames."""
 
-    signed = True
-
     def __init__(self) -> None:
         self.totals: Totals = {}
         self.samples = 0
@@ -146,7 +145,7 @@ class ExactReduction:
         accumulate(self.totals, new | {"largest": torch.cat([frames.amax(0, keepdim=True), frames])})
         self.samples += errors.error.shape[0]
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: ExactReduction) -> None:
         """Add the counts and sums of another stream."""
         self.samples += other.samples
         accumulate(self.totals, other.totals)
@@ -162,67 +161,9 @@ class ExactReduction:
         return collect_scores(fields, pooled, self.samples)
 
 
-class PDEBenchReduction:
-    """Scores of the complete mini-batches, and sums of the incomplete last one."""
-
-    signed = False
-
-    def __init__(self, batch_size: int, space_dims: int) -> None:
-        self.batch_size = batch_size
-        self.space_dims = space_dims
-        self.samples, self.batches, self.filled = 0, 0, 0
-        self.open: Totals = {}
-        self.totals: Totals = {}
-        self.relative: Totals = {}
-
-    def add(self, errors: FrameErrors) -> None:
-        """Add samples, in the order of the test set."""
-        samples = errors.error.shape[0]
-        self.samples += samples
-        accumulate(self.relative, relative_totals(errors))
-        parts, first = _sample_parts(errors), 0
-        while first < samples:
-            taken = min(self.batch_size - self.filled, samples - first)
-            rows = {name: part[first : first + taken] for name, part in parts.items()}
-            accumulate(
-                self.open, {name: row.amax(0) if name == "largest" else row.sum(0) for name, row in rows.items()}
-            )
-            self.filled, first = self.filled + taken, first + taken
-            if self.filled == self.batch_size:
-                accumulate(self.totals, _batch_scores(self.open, self.filled))
-                self.open, self.filled, self.batches = {}, 0, self.batches + 1
-
-    def merge(self, other: Any) -> None:
-        """Add the counts and sums of another stream; its samples follow those of this one."""
-        if self.filled and other.samples:
-            raise ConfigError(
-                f"the last mini-batch holds {self.filled} of {self.batch_size} samples, so nothing can "
-                "follow it; give each process a multiple of batch_size samples, and the last one the rest"
-            )
-        for name in ("samples", "batches", "filled"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("open", "totals", "relative"):
-            accumulate(getattr(self, name), getattr(other, name))
-
-    def result(self) -> Scores:
-        """The scores of all samples; an incomplete mini-batch counts like a full one."""
-        totals, batches = dict(self.totals), self.batches
-        if self.filled:
-            accumulate(totals, _batch_scores(self.open, self.filled))
-            batches += 1
-        frames = {name: total / batches for name, total in totals.items()}
-        joint = frames.pop("joint_boundary")
-        fields = {name: torch.cat([score.mean(0, keepdim=True), score]) for name, score in frames.items()}
-        pooled = {name: score.mean(-1) for name, score in fields.items()}
-        if self.space_dims == 3:
-            pooled["brmse"] = torch.cat([joint.mean(0, keepdim=True), joint])
-        fields["relative_l2"], pooled["relative_l2"] = relative_means(self.relative)
-        return collect_scores(fields, pooled, self.samples)
-
-
-def _sample_parts(errors: FrameErrors) -> Totals:
-    """Quantities that are averaged over the samples of a mini-batch, `(B, T, C)`; shells `(B, T, S, C)`."""
-    return {
+def pdebench_scores(errors: FrameErrors, batch_size: int, space_dims: int) -> Scores:
+    """Scores of samples in the order of the test set; an incomplete last mini-batch counts like a full one."""
+    parts = {
         "rmse": errors.error.sqrt(),
         # As published: no guard, so a frame whose truth is zero makes this infinite or NaN.
         "nrmse": errors.error.sqrt() / errors.truth.sqrt(),
@@ -232,10 +173,23 @@ def _sample_parts(errors: FrameErrors) -> Totals:
         "shells": errors.shells,
         "largest": errors.largest,
     }
+    samples = len(errors.error)
+    batches = [
+        _batch_scores({name: part[first : first + batch_size] for name, part in parts.items()})
+        for first in range(0, samples, batch_size)
+    ]
+    frames = {name: torch.stack([batch[name] for batch in batches]).mean(0) for name in batches[0]}
+    joint = frames.pop("joint_boundary")
+    fields = {name: torch.cat([score.mean(0, keepdim=True), score]) for name, score in frames.items()}
+    pooled = {name: score.mean(-1) for name, score in fields.items()}
+    if space_dims == 3:
+        pooled["brmse"] = torch.cat([joint.mean(0, keepdim=True), joint])
+    fields["relative_l2"], pooled["relative_l2"] = relative_means(relative_totals(errors))
+    return collect_scores(fields, pooled, samples)
 
 
-def _batch_scores(sums: Totals, samples: int) -> Totals:
-    """Scores of a mini-batch from its sums, `(T, C)`."""
-    scores = {name: sums[name] / samples for name in ("rmse", "nrmse", "brmse", "joint_boundary")}
-    scores |= {"max_error": sums["largest"], "crmse": (sums["squared_bias"] / samples).sqrt()}
-    return scores | band_means((sums["shells"] / samples).sqrt())
+def _batch_scores(parts: Totals) -> Totals:
+    """Scores of a mini-batch `(T, C)` from those of its samples, `(B, T, C)`; shells `(B, T, S, C)`."""
+    scores = {name: parts[name].mean(0) for name in ("rmse", "nrmse", "brmse", "joint_boundary")}
+    scores |= {"max_error": parts["largest"].amax(0), "crmse": parts["squared_bias"].mean(0).sqrt()}
+    return scores | band_means(parts["shells"].mean(0).sqrt())
