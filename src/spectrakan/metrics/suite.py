@@ -9,7 +9,7 @@ import torch
 from spectrakan.errors import ConfigError, ShapeError, nearest
 from spectrakan.fields import Grid
 from spectrakan.metrics.frame_errors import FrameErrors, frame_errors
-from spectrakan.metrics.scores import ExactReduction, Scores, pdebench_scores
+from spectrakan.metrics.scores import Scores, Tables, exact_scores, pdebench_scores, sample_tables
 from spectrakan.metrics.shapes import Fields, cell_volumes, check_fields, check_pair, paired_blocks
 
 CONVENTIONS = ("exact", "pdebench")
@@ -73,7 +73,7 @@ def score_fields(
 class MetricAccumulator:
     """The exact scores from a stream of batches, for test sets larger than memory or spread over processes.
 
-    Only sums are kept, so `result` may be called at any time, and `merge` adds another process's stream.
+    Only scores of samples are kept, so `result` may be called at any time; `merge` adds another process's stream.
 
     >>> stream = MetricAccumulator()
     >>> for bias in (1.0, 3.0):
@@ -85,12 +85,7 @@ class MetricAccumulator:
     def __init__(self, grid: Grid | None = None) -> None:
         self.grid = grid
         self._shape: tuple[int, ...] | None = None
-        self._reduction = ExactReduction()
-
-    @property
-    def num_samples(self) -> int:
-        """Number of samples added."""
-        return self._reduction.samples
+        self._tables: list[Tables] = []
 
     @torch.no_grad()
     def update(self, pred: Fields, target: Fields) -> None:
@@ -103,7 +98,7 @@ class MetricAccumulator:
         self._shape = shape
         volumes = cell_volumes(self.grid, shape[1:-1])
         for predicted, true in paired_blocks(pred, target):
-            self._reduction.add(frame_errors(predicted, true, volumes, signed=True))
+            self._tables.append(sample_tables(frame_errors(predicted, true, volumes, signed=True)))
 
     def merge(self, other: MetricAccumulator) -> None:
         """Add the samples of another stream on the same grid."""
@@ -115,10 +110,10 @@ class MetricAccumulator:
                 f"streams of samples {self._shape} and {other._shape}, or of other cell weights, cannot be merged"
             )
         self._shape = other._shape
-        self._reduction.merge(other._reduction)
+        self._tables += other._tables
 
     def result(self) -> Scores:
         """The scores of all samples added so far."""
-        if not self.num_samples:
+        if not self._tables:
             raise ShapeError(NOTHING)
-        return self._reduction.result()
+        return exact_scores({name: torch.cat([each[name] for each in self._tables]) for name in self._tables[0]})
