@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 
 class SpectraKANError(Exception):
@@ -38,3 +39,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
     close = get_close_matches(word, names, n=1, cutoff=0.5)
     hint = f"; did you mean '{close[0]}'?" if close else "."
     return f"{hint} Known: {', '.join(names)}"
+
+
+def require_package(package: str, extra: str, what: str) -> None:
+    """Refuse what needs an optional package that is not installed; the error names the extra that brings it."""
+    try:
+        installed = find_spec(package) is not None
+    except ValueError:  # a module that was put aside has no description
+        installed = False
+    if not installed:
+        raise ConfigError(f"{what} needs {package}: pip install 'spectrakan[{extra}]'")

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from spectrakan.config import as_mapping
-from spectrakan.errors import ConfigError, RunError, nearest
+from spectrakan.errors import ConfigError, RunError, nearest, require_package
 from spectrakan.fields import Grid
 from spectrakan.models.operator import MIN_CELLS, Operator
 from spectrakan.storage import require_writable
@@ -115,9 +114,8 @@ def _check_request(path: Path, kind: str, *, force: bool) -> None:
         raise ConfigError(f"unknown format '{kind}'{nearest(kind, ENDINGS)}")
     if path.suffix != ENDINGS[kind]:
         raise ConfigError(f"a file of format {kind} ends in '{ENDINGS[kind]}', got '{path.name}'")
-    needed = ("onnx", "onnxscript", "onnxruntime") if kind == "onnx" else ()
-    if missing := [name for name in needed if find_spec(name) is None]:
-        raise ConfigError(f"the format onnx needs {', '.join(missing)}: pip install 'spectrakan[export]'")
+    for name in ("onnx", "onnxscript", "onnxruntime") if kind == "onnx" else ():
+        require_package(name, "export", "the format onnx")
     if path.exists() and not force:
         raise ConfigError(f"'{path}' exists already; choose another name, or force to replace it")
     require_writable(path.parent)

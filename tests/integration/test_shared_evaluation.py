@@ -102,10 +102,9 @@ def test_predictions_are_those_of_a_model_that_no_longer_learns(run: Path):
     np.testing.assert_allclose(found.values[5, 0], one[0].detach().numpy(), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("convention", ["exact", "pdebench"])
-def test_parts_that_are_joined_in_order_score_as_the_whole(run: Path, convention: str):
+def test_parts_that_are_joined_in_order_score_as_the_whole(run: Path):
     model, data = from_pretrained(run / "run" / "checkpoints" / "best"), generate("darcy2d", 11, 32, seed=4)
-    whole = evaluate(model, data, settings=EvaluationSettings(batch_size=4, convention=convention))
+    whole = evaluate(model, data, settings=EvaluationSettings(batch_size=4))
     states: list[object] = []
 
     def hand_over(state: object) -> list[object]:
@@ -113,7 +112,7 @@ def test_parts_that_are_joined_in_order_score_as_the_whole(run: Path, convention
         return list(states)
 
     for rank in range(3):
-        mine = EvaluationSettings(batch_size=4, convention=convention, share=Share(rank, 3, hand_over))
+        mine = EvaluationSettings(batch_size=4, share=Share(rank, 3, hand_over))
         joined = evaluate(model, data, settings=mine)
     assert len(states) == 3
     for name, value in whole["metrics"].items():

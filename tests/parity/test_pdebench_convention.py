@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spectrakan.fields import Grid
-from spectrakan.metrics import METRICS, MetricAccumulator, evaluate_fields, score_fields
+from spectrakan.metrics import METRICS, evaluate_fields, score_fields
 
 
 def batch_scores(pred, target):
@@ -140,12 +140,11 @@ def test_a_field_and_a_frame_score_as_they_would_alone(space):
             assert whole.per_frame[name][t] == pytest.approx(alone[name], rel=1e-11, nan_ok=True), name
 
 
-def test_mini_batches_are_cut_from_the_stream_not_from_the_updates():
+def test_mini_batches_are_cut_from_the_whole_set_not_from_its_pieces(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("spectrakan.metrics.shapes.BLOCK_VALUES", 120)  # three samples at a time
     pred, target = pair((11, 2, 10, 2))
-    stream = MetricAccumulator("pdebench", batch_size=4)
-    for start, stop in ((0, 1), (1, 3), (3, 9), (9, 9), (9, 11)):
-        stream.update(pred[start:stop], target[start:stop])
-    assert stream.result().reduced == pytest.approx(oracle(pred, target, 4), rel=1e-11, nan_ok=True)
+    found = evaluate_fields(pred, target, convention="pdebench", batch_size=4)
+    assert found == pytest.approx(oracle(pred, target, 4), rel=1e-11, nan_ok=True)
 
 
 def test_a_zero_frame_is_infinite_as_published():

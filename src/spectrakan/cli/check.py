@@ -52,7 +52,6 @@ def check(
     spectrakan check data.h5                     layout, ranges, bad numbers, copies
     spectrakan check data.h5 --split RUN/record.json   leakage across that split
     spectrakan check --problem climate2d         the data that come with a problem
-    spectrakan check 'ncep/*.nc' --problem climate2d
     spectrakan check mine.npz --mapping mine.yaml
     spectrakan check runs/mine-fno-0             the data of a run
 
@@ -139,6 +138,5 @@ def _contents(health: Health) -> Iterator[tuple[str, str]]:
         largest = max(health.copies, key=len)
         shown = ", ".join(str(index) for index in largest[:8])
         yield "copies", f"{len(health.copies)} groups; the largest has {len(largest)}: {shown} ..."
-    leakage = health.leakage
-    copied = f"{len(leakage.copied)} of {leakage.tested}"
-    yield "leakage", f"{copied} test samples have a copy in training ({leakage.split})"
+    if health.leaked is not None:
+        yield "leakage", f"{len(health.leaked)} samples outside the training part have a copy in it"

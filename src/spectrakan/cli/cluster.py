@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.errors import ConfigError, RunError, SpectraKANError
+from spectrakan.errors import ConfigError, RunError, SpectraKANError, require_package
 from spectrakan.fields.trajectories import Array, Progress, blocks, samples_per_block
 
 SECONDS_TO_JOIN = 60
@@ -24,10 +24,8 @@ BLOCKS_AHEAD = 2
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """A client of the cluster at that address; processes of this machine end with the block."""
-    try:
-        dask: Any = import_module("distributed")
-    except ImportError:
-        raise ConfigError("--cluster needs the extra `cluster`: pip install 'spectrakan[cluster]'") from None
+    require_package("distributed", "cluster", "--cluster")
+    dask: Any = import_module("distributed")
     kind, _, count = address.partition(":")
     if kind == "local" and count.isdigit() and int(count) > 0:
         config = {"n_workers": int(count), "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spectrakan.errors import ConfigError
+from spectrakan.errors import require_package
 
 if TYPE_CHECKING:
     from spectrakan.serve.shown import GivenRun
@@ -37,8 +36,8 @@ def serve(
     """
     import webbrowser
 
-    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
-        raise ConfigError(f"the page needs {' and '.join(missing)}: pip install 'spectrakan[serve]'")
+    for name in ("starlette", "uvicorn"):
+        require_package(name, "serve", "the page")
     from spectrakan.processor import keep_freed_memory
     from spectrakan.serve.app import serve as answer
 

@@ -32,15 +32,6 @@ class FieldRange:
 
 
 @dataclass(frozen=True)
-class Leakage:
-    """Samples of the later parts of a split that have an exact copy in its training part."""
-
-    split: str
-    tested: int
-    copied: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Health:
     """What `check_dataset` found; `problems` make training fail or scores meaningless."""
 
@@ -52,27 +43,26 @@ class Health:
     copies: tuple[tuple[int, ...], ...]
     """Groups of two or more equal trajectories."""
     distinct: int
-    leakage: Leakage
+    leaked: tuple[int, ...] | None
+    """Samples outside the training part of a given split that are copies of training samples."""
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
 def check_dataset(trajectories: Trajectories, split: Split | None = None, progress: Progress | None = None) -> Health:
-    """Read a whole set and report its problems: everything that training would refuse later, and leakage.
+    """Read a whole set and report its problems: everything that training would refuse later, and copies.
 
-    Without `split`, leakage is reported for the customary one: the first 10 % of the samples test, the rest
-    train.
+    With `split`, copies of training samples in its other parts are a problem.
     """
     ranges, bad_places = survey(trajectories, progress)
     groups = duplicate_groups(trajectories)
-    leakage = find_leakage(groups, split)
+    leaked = None if split is None else find_leakage(groups, split)
     bad = sum(entry.bad_count for entry in ranges)
     problems = [f"{bad} numbers are NaN or infinite, the first is {bad_places[0]}"] if bad else []
     problems += _sizes(trajectories, len(groups) if split is None else None)
-    if split is not None and leakage.copied:
+    if leaked:
         problems.append(
-            f"{len(leakage.copied)} of {leakage.tested} samples outside the training part are copies of training "
-            "samples; split the set again"
+            f"{len(leaked)} samples outside the training part are copies of training samples; split the set again"
         )
     return Health(
         facts=facts(trajectories),
@@ -82,28 +72,20 @@ def check_dataset(trajectories: Trajectories, split: Split | None = None, progre
         bad_places=bad_places,
         copies=tuple(group for group in groups if len(group) > 1),
         distinct=len(groups),
-        leakage=leakage,
+        leaked=leaked,
         problems=tuple(problems),
-        warnings=_warnings(trajectories, ranges, leakage),
+        warnings=tuple(_warnings(trajectories, ranges, len(groups))),
     )
 
 
-def find_leakage(groups: Sequence[Sequence[int]], split: Split | None = None) -> Leakage:
-    """Later samples with a copy in the training part; without a split, of the first 10 % in the rest."""
-    total = sum(len(group) for group in groups)
-    if split is None:
-        train, later = set(range(-(-total // 10), total)), set(range(-(-total // 10)))
-    else:
-        train = set(split.train)
-        later = {index for name in PARTS if name != "train" for index in split.part(name)}
-        if later | train and max(later | train) >= total:
-            raise ConfigError(
-                f"the split names sample {max(later | train)}, the set ends at {total - 1}; "
-                "it belongs to another file"
-            )
-    copied = sorted(index for group in groups if not train.isdisjoint(group) for index in group if index in later)
-    name = "first 10 % test, rest trains" if split is None else "as recorded"
-    return Leakage(split=name, tested=len(later), copied=tuple(copied))
+def find_leakage(groups: Sequence[Sequence[int]], split: Split) -> tuple[int, ...]:
+    """Samples of the later parts with an exact copy in the training part."""
+    total, train = sum(len(group) for group in groups), set(split.train)
+    later = {index for name in PARTS if name != "train" for index in split.part(name)}
+    if (last := max(later | train)) >= total:
+        raise ConfigError(f"the split names sample {last}, the set ends at {total - 1}; it belongs to another file")
+    found = (index for group in groups if not train.isdisjoint(group) for index in group if index in later)
+    return tuple(sorted(found))
 
 
 def _sizes(trajectories: Trajectories, distinct: int | None) -> list[str]:
@@ -139,21 +121,16 @@ def _splits_in_time(trajectories: Trajectories) -> bool:
     return True
 
 
-def _warnings(trajectories: Trajectories, ranges: Sequence[FieldRange], leakage: Leakage) -> tuple[str, ...]:
-    warnings = []
+def _warnings(trajectories: Trajectories, ranges: Sequence[FieldRange], distinct: int) -> Iterator[str]:
     if len(trajectories) < FEWEST_SAMPLES and _splits_in_time(trajectories):
-        warnings.append(f"{len(trajectories)} trajectories: only a split in time (data.split.by=time) is possible")
+        yield f"{len(trajectories)} trajectories: only a split in time (data.split.by=time) is possible"
     for entry in ranges:
         if entry.minimum is not None and entry.minimum == entry.maximum:
-            warnings.append(f"field '{entry.field.name}' is {entry.minimum:g} everywhere")
+            yield f"field '{entry.field.name}' is {entry.minimum:g} everywhere"
         if entry.minimum is not None and entry.minimum <= 0 and entry.field.positive:
-            warnings.append(f"field '{entry.field.name}' should be positive but reaches {entry.minimum:g}")
-    if leakage.copied and leakage.split != "as recorded":
-        warnings.append(
-            f"with the customary split ({leakage.split}) {len(leakage.copied)} of {leakage.tested} test "
-            "samples are copies of training samples; spectrakan's own split keeps copies together"
-        )
-    return tuple(warnings)
+            yield f"field '{entry.field.name}' should be positive but reaches {entry.minimum:g}"
+    if copied := len(trajectories) - distinct:
+        yield f"{copied} trajectories are copies of others; spectrakan's own split keeps copies together"
 
 
 def survey(

@@ -69,13 +69,6 @@ def walk(
         yield found
 
 
-def missing_package(path: Path, package: str, extra: str) -> DataFormatError:
-    """The error for a file whose reader needs an extra of this package."""
-    return DataFormatError(
-        f"'{path}' needs the package {package}, which is not installed: run `pip install 'spectrakan[{extra}]'`"
-    )
-
-
 def require_regular(path: Path) -> int:
     """Refuse what is not a regular file (a device, a pipe or a socket never ends); return its size in bytes."""
     try:

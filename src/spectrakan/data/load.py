@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data import climate
 from spectrakan.data.axes import stride_grid
 from spectrakan.data.container import Container, released
 from spectrakan.data.decoding import decoding
@@ -23,7 +22,6 @@ LAYOUTS: tuple[Callable[[Container], Trajectories | None], ...] = (
     native.read,
     the_well.read,
     pdebench.read,
-    climate.read,
     plain.read,
     dimensions.read,
 )

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.decoding import missing_package
 from spectrakan.data.formats import native, the_well
-from spectrakan.errors import ConfigError, ShapeError, nearest
+from spectrakan.errors import ConfigError, ShapeError, nearest, require_package
 from spectrakan.fields import Trajectories
 from spectrakan.storage import drafted
 
@@ -41,11 +40,7 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
 
 
 def _write_netcdf(path: Path, trajectories: Trajectories, dtype: Any) -> None:
-    try:
-        import h5netcdf  # noqa: F401
-    except ImportError:
-        raise missing_package(path, "h5netcdf", "climate") from None
-
+    require_package("h5netcdf", "climate", f"writing '{path}'")
     stored = trajectories.with_arrays(
         lambda array: np.asarray(array).astype(native.stored_type(array, dtype), copy=False)
     )

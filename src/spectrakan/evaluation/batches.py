@@ -42,7 +42,7 @@ class Share:
         """The streams of all processes as one, in their order."""
         if self.processes == 1:
             return stream
-        joined = MetricAccumulator(stream.convention, batch_size=stream.batch_size, grid=grid)
+        joined = MetricAccumulator(grid)
         for other in self.exchange(stream):
             joined.merge(other)
         return joined
@@ -50,12 +50,10 @@ class Share:
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """How an evaluation is carried out; none of it changes scores of the exact convention beyond rounding."""
+    """How an evaluation is carried out; none of it changes scores beyond rounding."""
 
     batch_size: int = 16
     """Samples that are rolled out together."""
-    convention: str = "exact"
-    """`exact`, or `pdebench`, whose scores depend on `batch_size`."""
     share: Share = Share()
     """The part of this process."""
     progress: Progress | None = None

@@ -1,7 +1,6 @@
 """Scores of an operator on test trajectories: rolled out from the first window, metric by metric."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import nn
 from spectrakan.data.problems import find_problem
 from spectrakan.data.regenerate import brought_to
 from spectrakan.data.write import WRITERS
-from spectrakan.errors import ConfigError
+from spectrakan.errors import ConfigError, require_package
 from spectrakan.evaluation.batches import (
     DEFAULT,
     EvaluationSettings,
@@ -58,10 +57,7 @@ def evaluate(
     operator = as_operator(model, data, history)
     chosen = all_or(samples, data)
     span, kept = scored_frames(data, operator.signature.history, horizon)
-    # Scores of PDEBench's convention depend on its batches, so a batch is never cut between processes.
-    unit = settings.batch_size if settings.convention == "pdebench" else 1
-    mine = settings.share.part(len(chosen), unit)
-    stream = MetricAccumulator(settings.convention, batch_size=settings.batch_size, grid=whole_of(data.grid))
+    mine, stream = settings.share.part(len(chosen)), MetricAccumulator(whole_of(data.grid))
     for window, frames in predicted_batches(operator, data, chosen[mine.start : mine.stop], span, settings):
         stream.update(frames[:, kept], window.targets[:, kept])
     result = settings.share.join(stream, whole_of(data.grid)).result()
@@ -112,8 +108,8 @@ def check_output(path: Path, *, force: bool = False) -> None:
     """Refuse a file of fields that cannot be written: ending, missing package, existing file or folder."""
     if path.suffix not in WRITERS:
         raise ConfigError(f"cannot write '{path}'; its name must end in one of {', '.join(WRITERS)}")
-    if path.suffix == ".nc" and find_spec("h5netcdf") is None:
-        raise ConfigError(f"writing '{path}' needs h5netcdf: pip install 'spectrakan[climate]', or write .h5")
+    if path.suffix == ".nc":
+        require_package("h5netcdf", "climate", f"writing '{path}'")
     if path.exists() and not force:
         raise ConfigError(f"'{path}' exists already; choose another --output, or --force to replace it")
     require_writable(path.parent)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ConfigError, ShapeError, require_package
 from spectrakan.fields.grid import Boundary, Grid
 from spectrakan.fields.grid_part import GridPart, SpaceGroup
 
@@ -217,10 +217,9 @@ class Trajectories:
 
         A field whose name is that of an axis or of another field gets the prefix `field_` or `input_`.
         """
-        try:
-            import xarray
-        except ImportError:
-            raise ConfigError("to_xarray needs xarray: pip install 'spectrakan[climate]'") from None
+        require_package("xarray", "climate", "to_xarray")
+        import xarray
+
         axes = ("x", "y", "z")[: len(self.grid.shape)]
         coords: dict[str, Any] = {"time": self.times}
         coords |= {axis: centres.numpy() for axis, centres in zip(axes, self.grid.coordinates, strict=True)}

@@ -1,4 +1,4 @@
-"""The nine numbers, and the two conventions by which errors of frames become them; a stream keeps sums only.
+"""The nine numbers, and the two conventions by which errors of frames become them.
 
 Exact, the default: each sample and field has a score, and scores are averaged, so they do not depend on batches.
 For sample b and field c, cell volumes w (Σ_x w = 1), error e = P - T and <.>_t the mean over frames:
@@ -23,24 +23,25 @@ squares of all fields are added before the root. `relative_l2`, which PDEBench d
 exact convention with equal cells.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ShapeError
 from spectrakan.metrics.frame_errors import FrameErrors, with_whole
 from spectrakan.metrics.spectral import BANDS, band_means
 
 METRICS = ("rmse", "nrmse", "max_error", "crmse", "brmse", "frmse_low", "frmse_mid", "frmse_high", "relative_l2")
 """Names of the scores, in the order of the tables."""
 
-Totals = dict[str, Tensor]
-"""Running sums by name; a stream keeps them instead of the samples."""
+Tables = dict[str, Tensor]
+"""By name `(samples, 1 + time, channel)`; row 0 is the whole trajectory and row t the frame t - 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,6 @@ class Scores:
     """`(channel,)` a metric."""
     per_frame: dict[str, npt.NDArray[np.float64]]
     """`(time,)` a metric: the error against time."""
-    per_frame_and_field: dict[str, npt.NDArray[np.float64]]
-    """`(time, channel)` a metric."""
     num_samples: int
 
     def by_field(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -79,41 +78,46 @@ def collect_scores(fields: Mapping[str, Tensor], pooled: Mapping[str, Tensor], n
         reduced={name: float(pooled[name][0]) for name in METRICS},
         per_field={name: fields[name][0].numpy() for name in METRICS},
         per_frame={name: pooled[name][1:].numpy() for name in METRICS},
-        per_frame_and_field={name: fields[name][1:].numpy() for name in METRICS},
         num_samples=num_samples,
     )
 
 
-def accumulate(totals: Totals, new: Totals) -> None:
-    """Add `new` sums to `totals`; of `largest` the larger value is kept."""
-    for name, value in new.items():
-        known = totals.get(name)
-        joined = torch.maximum if name == "largest" else torch.add
-        totals[name] = value if known is None else joined(known, value)
+def sample_tables(errors: FrameErrors) -> Tables:
+    """The exact scores of every sample and field.
 
-
-def relative_totals(errors: FrameErrors) -> Totals:
-    """Sums over the batch of ||e|| / ||T||, over all frames and over each frame, `(1 + time, channel)`.
-
-    A relative error does not exist where the truth is zero: such a pair of sample and field is not counted.
+    A relative error does not exist where the truth is zero: there `counted` is zero, and `missed` has the error.
     """
-    error, truth = with_whole(errors.error), with_whole(errors.truth)
-    defined = truth != 0  # a NaN in the truth counts as defined and makes the score NaN
-    ratio = torch.where(defined, (error / torch.where(defined, truth, 1.0)).sqrt(), 0.0)
+    square, truth, largest = with_whole(errors.error), with_whole(errors.truth), errors.largest
+    counted = truth != 0  # a NaN in the truth counts and makes the score NaN
     return {
-        "relative_sum": ratio.sum(0),
-        "relative_count": defined.to(torch.float64).sum(0),
-        "relative_missed": torch.where(defined, 0.0, error).sum(0),
+        "rmse": square.sqrt(),
+        "crmse": with_whole(errors.bias.square()).sqrt(),
+        "brmse": with_whole(errors.boundary).sqrt(),
+        **band_means(with_whole(errors.shells).sqrt()),
+        "max_error": torch.cat([largest.amax(1, keepdim=True), largest], dim=1),
+        "relative": torch.where(counted, (square / torch.where(counted, truth, 1.0)).sqrt(), 0.0),
+        "counted": counted.to(square),
+        "missed": torch.where(counted, 0.0, square),
     }
 
 
-def relative_means(totals: Totals) -> tuple[Tensor, Tensor]:
+def exact_scores(tables: Tables) -> Scores:
+    """The mean over samples of their scores, and the largest error of all."""
+    means = {name: tables[name].mean(0) for name in ("rmse", "crmse", "brmse", *BANDS)}
+    largest, relative, pooled_relative = tables["max_error"].amax(0), *relative_means(tables)
+    fields = means | {"max_error": largest, "nrmse": relative, "relative_l2": relative}
+    pooled = {name: mean.mean(-1) for name, mean in means.items()}
+    pooled |= {"max_error": largest.amax(-1), "nrmse": pooled_relative, "relative_l2": pooled_relative}
+    return collect_scores(fields, pooled, len(tables["rmse"]))
+
+
+def relative_means(tables: Tables) -> tuple[Tensor, Tensor]:
     """The mean relative error of each field `(1 + time, channel)` and of all fields together `(1 + time)`.
 
     Where the truth is zero in all samples the score is 0 if the predictions are zero too, else 1: all of
     the prediction is error.
     """
-    parts = (totals["relative_sum"], totals["relative_count"], totals["relative_missed"])
+    parts = [tables[name].sum(0) for name in ("relative", "counted", "missed")]
     return _relative_mean(*parts), _relative_mean(*(part.sum(-1) for part in parts))
 
 
@@ -124,105 +128,9 @@ def _relative_mean(total: Tensor, count: Tensor, missed: Tensor) -> Tensor:
     return torch.where(count > 0, total / count.clamp_min(1.0), without_truth) + failed
 
 
-class ExactReduction:
-    """Sums of the samples' scores, of whole trajectories and of single frames."""
-
-    signed = True
-
-    def __init__(self) -> None:
-        self.totals: Totals = {}
-        self.samples = 0
-
-    def add(self, errors: FrameErrors) -> None:
-        """Add a batch."""
-        scores = {
-            "rmse": with_whole(errors.error).sqrt(),
-            "crmse": with_whole(errors.bias.square()).sqrt(),
-            "brmse": with_whole(errors.boundary).sqrt(),
-            **band_means(with_whole(errors.shells).sqrt()),
-        }
-        frames = errors.largest.amax(0)
-        new = {name: score.sum(0) for name, score in scores.items()} | relative_totals(errors)
-        accumulate(self.totals, new | {"largest": torch.cat([frames.amax(0, keepdim=True), frames])})
-        self.samples += errors.error.shape[0]
-
-    def merge(self, other: Any) -> None:
-        """Add the counts and sums of another stream."""
-        self.samples += other.samples
-        accumulate(self.totals, other.totals)
-
-    def result(self) -> Scores:
-        """The scores of all samples."""
-        means = {name: self.totals[name] / self.samples for name in ("rmse", "crmse", "brmse", *BANDS)}
-        relative, pooled_relative = relative_means(self.totals)
-        largest = self.totals["largest"]
-        fields = means | {"max_error": largest, "nrmse": relative, "relative_l2": relative}
-        pooled = {name: mean.mean(-1) for name, mean in means.items()}
-        pooled |= {"max_error": largest.amax(-1), "nrmse": pooled_relative, "relative_l2": pooled_relative}
-        return collect_scores(fields, pooled, self.samples)
-
-
-class PDEBenchReduction:
-    """Scores of the complete mini-batches, and sums of the incomplete last one."""
-
-    signed = False
-
-    def __init__(self, batch_size: int, space_dims: int) -> None:
-        self.batch_size = batch_size
-        self.space_dims = space_dims
-        self.samples, self.batches, self.filled = 0, 0, 0
-        self.open: Totals = {}
-        self.totals: Totals = {}
-        self.relative: Totals = {}
-
-    def add(self, errors: FrameErrors) -> None:
-        """Add samples, in the order of the test set."""
-        samples = errors.error.shape[0]
-        self.samples += samples
-        accumulate(self.relative, relative_totals(errors))
-        parts, first = _sample_parts(errors), 0
-        while first < samples:
-            taken = min(self.batch_size - self.filled, samples - first)
-            rows = {name: part[first : first + taken] for name, part in parts.items()}
-            accumulate(
-                self.open, {name: row.amax(0) if name == "largest" else row.sum(0) for name, row in rows.items()}
-            )
-            self.filled, first = self.filled + taken, first + taken
-            if self.filled == self.batch_size:
-                accumulate(self.totals, _batch_scores(self.open, self.filled))
-                self.open, self.filled, self.batches = {}, 0, self.batches + 1
-
-    def merge(self, other: Any) -> None:
-        """Add the counts and sums of another stream; its samples follow those of this one."""
-        if self.filled and other.samples:
-            raise ConfigError(
-                f"the last mini-batch holds {self.filled} of {self.batch_size} samples, so nothing can "
-                "follow it; give each process a multiple of batch_size samples, and the last one the rest"
-            )
-        for name in ("samples", "batches", "filled"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("open", "totals", "relative"):
-            accumulate(getattr(self, name), getattr(other, name))
-
-    def result(self) -> Scores:
-        """The scores of all samples; an incomplete mini-batch counts like a full one."""
-        totals, batches = dict(self.totals), self.batches
-        if self.filled:
-            accumulate(totals, _batch_scores(self.open, self.filled))
-            batches += 1
-        frames = {name: total / batches for name, total in totals.items()}
-        joint = frames.pop("joint_boundary")
-        fields = {name: torch.cat([score.mean(0, keepdim=True), score]) for name, score in frames.items()}
-        pooled = {name: score.mean(-1) for name, score in fields.items()}
-        if self.space_dims == 3:
-            pooled["brmse"] = torch.cat([joint.mean(0, keepdim=True), joint])
-        fields["relative_l2"], pooled["relative_l2"] = relative_means(self.relative)
-        return collect_scores(fields, pooled, self.samples)
-
-
-def _sample_parts(errors: FrameErrors) -> Totals:
-    """Quantities that are averaged over the samples of a mini-batch, `(B, T, C)`; shells `(B, T, S, C)`."""
-    return {
+def pdebench_scores(errors: FrameErrors, batch_size: int, space_dims: int) -> Scores:
+    """Scores of samples in the order of the test set; an incomplete last mini-batch counts like a full one."""
+    parts = {
         "rmse": errors.error.sqrt(),
         # As published: no guard, so a frame whose truth is zero makes this infinite or NaN.
         "nrmse": errors.error.sqrt() / errors.truth.sqrt(),
@@ -232,10 +140,23 @@ def _sample_parts(errors: FrameErrors) -> Totals:
         "shells": errors.shells,
         "largest": errors.largest,
     }
+    samples = len(errors.error)
+    batches = [
+        _batch_scores({name: part[first : first + batch_size] for name, part in parts.items()})
+        for first in range(0, samples, batch_size)
+    ]
+    frames = {name: torch.stack([batch[name] for batch in batches]).mean(0) for name in batches[0]}
+    joint = frames.pop("joint_boundary")
+    fields = {name: torch.cat([score.mean(0, keepdim=True), score]) for name, score in frames.items()}
+    pooled = {name: score.mean(-1) for name, score in fields.items()}
+    if space_dims == 3:
+        pooled["brmse"] = torch.cat([joint.mean(0, keepdim=True), joint])
+    fields["relative_l2"], pooled["relative_l2"] = relative_means(sample_tables(errors))
+    return collect_scores(fields, pooled, samples)
 
 
-def _batch_scores(sums: Totals, samples: int) -> Totals:
-    """Scores of a mini-batch from its sums, `(T, C)`."""
-    scores = {name: sums[name] / samples for name in ("rmse", "nrmse", "brmse", "joint_boundary")}
-    scores |= {"max_error": sums["largest"], "crmse": (sums["squared_bias"] / samples).sqrt()}
-    return scores | band_means((sums["shells"] / samples).sqrt())
+def _batch_scores(parts: Tables) -> Tables:
+    """Scores of a mini-batch `(T, C)` from those of its samples, `(B, T, C)`; shells `(B, T, S, C)`."""
+    scores = {name: parts[name].mean(0) for name in ("rmse", "nrmse", "brmse", "joint_boundary")}
+    scores |= {"max_error": parts["largest"].amax(0), "crmse": parts["squared_bias"].mean(0).sqrt()}
+    return scores | band_means(parts["shells"].mean(0).sqrt())

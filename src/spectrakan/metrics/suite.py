@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields
 
 import torch
 
 from spectrakan.errors import ConfigError, ShapeError, nearest
 from spectrakan.fields import Grid
-from spectrakan.metrics.frame_errors import frame_errors
-from spectrakan.metrics.scores import ExactReduction, PDEBenchReduction, Scores
+from spectrakan.metrics.frame_errors import FrameErrors, frame_errors
+from spectrakan.metrics.scores import Scores, Tables, exact_scores, pdebench_scores, sample_tables
 from spectrakan.metrics.shapes import Fields, cell_volumes, check_fields, check_pair, paired_blocks
 
 CONVENTIONS = ("exact", "pdebench")
+NOTHING = "no sample was given, so there is nothing to score"
 
 
 def evaluate_fields(
@@ -46,17 +47,33 @@ def score_fields(
     grid: Grid | None = None,
 ) -> Scores:
     """As `evaluate_fields`, with the scores of each field and each frame beside the reduced ones."""
-    accumulator = MetricAccumulator(convention, batch_size=batch_size, grid=grid)
-    accumulator.update(pred, target)
-    return accumulator.result()
+    if convention not in CONVENTIONS:
+        raise ConfigError(f"unknown convention '{convention}'{nearest(convention, CONVENTIONS)}")
+    if convention == "exact":
+        accumulator = MetricAccumulator(grid)
+        accumulator.update(pred, target)
+        return accumulator.result()
+    if batch_size is None or batch_size < 1:
+        raise ConfigError(
+            "the pdebench convention depends on the size of the test batches: give batch_size "
+            f"(PDEBench used 5 to 100), got {batch_size}"
+        )
+    check_fields("prediction", pred.shape, grid)
+    check_pair(pred.shape, target.shape)
+    volumes = cell_volumes(None, pred.shape[2:-1])
+    parts = [frame_errors(*pair, volumes, signed=False) for pair in paired_blocks(pred, target)]
+    if not parts:
+        raise ShapeError(NOTHING)
+    whole = FrameErrors(
+        **{kind.name: torch.cat([getattr(each, kind.name) for each in parts]) for kind in fields(FrameErrors)}
+    )
+    return pdebench_scores(whole, batch_size, volumes.ndim)
 
 
 class MetricAccumulator:
-    """The same scores from a stream of batches, for test sets larger than memory or spread over processes.
+    """The exact scores from a stream of batches, for test sets larger than memory or spread over processes.
 
-    Only sums are kept, so `result` may be called at any time, and `merge` adds another process's stream.
-    In the PDEBench convention the samples must come in the order of the test set; the mini-batches are cut
-    anew from the stream, whatever the sizes of the updates.
+    Only scores of samples are kept, so `result` may be called at any time; `merge` adds another process's stream.
 
     >>> stream = MetricAccumulator()
     >>> for bias in (1.0, 3.0):
@@ -65,24 +82,10 @@ class MetricAccumulator:
     2.0
     """
 
-    def __init__(self, convention: str = "exact", *, batch_size: int | None = None, grid: Grid | None = None) -> None:
-        if convention not in CONVENTIONS:
-            raise ConfigError(f"unknown convention '{convention}'{nearest(convention, CONVENTIONS)}")
-        if convention == "pdebench" and (batch_size is None or batch_size < 1):
-            raise ConfigError(
-                "the pdebench convention depends on the size of the test batches: give batch_size "
-                f"(PDEBench used 5 to 100), got {batch_size}"
-            )
-        self.convention = convention
-        self.batch_size = batch_size if convention == "pdebench" else None
+    def __init__(self, grid: Grid | None = None) -> None:
         self.grid = grid
         self._shape: tuple[int, ...] | None = None
-        self._reduction: ExactReduction | PDEBenchReduction | None = None
-
-    @property
-    def num_samples(self) -> int:
-        """Number of samples added."""
-        return self._reduction.samples if self._reduction else 0
+        self._tables: list[Tables] = []
 
     @torch.no_grad()
     def update(self, pred: Fields, target: Fields) -> None:
@@ -92,41 +95,25 @@ class MetricAccumulator:
         shape = tuple(int(size) for size in pred.shape[1:])
         if self._shape not in (None, shape):
             raise ShapeError(f"this stream holds samples of shape {self._shape}, got {shape}")
-        if not pred.shape[0]:
-            return
-        reduction = self._start(shape)
-        weights = self.grid if self.convention == "exact" else None
-        volumes = cell_volumes(weights, shape[1:-1])
+        self._shape = shape
+        volumes = cell_volumes(self.grid, shape[1:-1])
         for predicted, true in paired_blocks(pred, target):
-            reduction.add(frame_errors(predicted, true, volumes, reduction.signed))
+            self._tables.append(sample_tables(frame_errors(predicted, true, volumes, signed=True)))
 
     def merge(self, other: MetricAccumulator) -> None:
-        """Add the samples of another stream; in the PDEBench convention they follow those of this one."""
-        theirs = other._kind()
-        if bad := [name for name, value in self._kind().items() if theirs[name] != value]:
-            raise ConfigError(f"streams of different {', '.join(bad)} cannot be merged; give both the same")
+        """Add the samples of another stream on the same grid."""
         if other._shape is None:
             return
-        if self._shape not in (None, other._shape):
-            raise ShapeError(f"streams of samples {self._shape} and {other._shape} cannot be merged")
-        self._start(other._shape).merge(other._reduction)
+        mine, theirs = (cell_volumes(each.grid, other._shape[1:-1]) for each in (self, other))
+        if self._shape not in (None, other._shape) or not torch.allclose(mine, theirs):
+            raise ShapeError(
+                f"streams of samples {self._shape} and {other._shape}, or of other cell weights, cannot be merged"
+            )
+        self._shape = other._shape
+        self._tables += other._tables
 
     def result(self) -> Scores:
         """The scores of all samples added so far."""
-        if self._reduction is None:
-            raise ShapeError("no sample was given, so there is nothing to score; call update first")
-        return self._reduction.result()
-
-    def _kind(self) -> dict[str, Any]:
-        """What streams must have in common to be merged: `weights` are None where all cells count the same."""
-        weighted = self.convention == "exact" and self.grid is not None and not self.grid.is_uniform()
-        weights = [weight.tolist() for weight in self.grid.weights] if weighted and self.grid is not None else None
-        return {"convention": self.convention, "batch_size": self.batch_size, "weights": weights}
-
-    def _start(self, shape: tuple[int, ...]) -> ExactReduction | PDEBenchReduction:
-        if self._reduction is None:
-            self._shape = shape
-            self._reduction = (
-                ExactReduction() if self.batch_size is None else PDEBenchReduction(self.batch_size, len(shape) - 2)
-            )
-        return self._reduction
+        if not self._tables:
+            raise ShapeError(NOTHING)
+        return exact_scores({name: torch.cat([each[name] for each in self._tables]) for name in self._tables[0]})

@@ -11,11 +11,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectrakan.config import to_yaml
-from spectrakan.errors import ConfigError, DataFormatError, RunError
+from spectrakan.errors import ConfigError, DataFormatError, RunError, require_package
 from spectrakan.storage import MANIFEST
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def fetched(name: str, **options: Any) -> Iterator[Path]:
 
     `options` as of `huggingface_hub.hf_hub_download`.
     """
-    hub = require_hub()
+    hub = _hub()
     with tempfile.TemporaryDirectory() as beside:
         folder = Path(beside) / name.replace("/", "--")
         folder.mkdir()
@@ -63,7 +64,7 @@ def push(
     create_pr: bool = False,
 ) -> str:
     """Put a model and its card into a repository, which is made if need be, in one commit; gives its address."""
-    hub = require_hub()
+    hub = _hub()
     if not REPOSITORY.fullmatch(name):
         raise ConfigError(f"a repository is named 'organisation/name', got '{name}'")
     api = hub.HfApi(token=token, library_name="spectrakan")
@@ -132,15 +133,9 @@ y = model(x)    # (batch, history, *space, fields) -> (batch, *space, fields)
 {trained}"""
 
 
-def require_hub() -> Any:
-    """The package huggingface_hub, or an error that names the extra."""
-    try:
-        import huggingface_hub
-    except ImportError:
-        raise ConfigError(
-            "repositories need huggingface_hub: pip install 'spectrakan[hub]'; a folder on disk needs nothing"
-        ) from None
-    return huggingface_hub
+def _hub() -> Any:
+    require_package("huggingface_hub", "hub", "a repository, unlike a folder on disk,")
+    return import_module("huggingface_hub")
 
 
 def _first_line(problem: Exception) -> str:

@@ -1,10 +1,9 @@
-"""The axial layer of `nn/spectral` as one operation with its own gradient, a sample at a time.
+"""The axial layer of `nn/spectral` as one operation with its own gradient, in few large matrix products.
 
-A sample's arrays stay in the processor's cache from the analysis to the synthesis, and no array is rearranged: with
-the real rows of all modes before the imaginary ones, the coefficients `(channel, 2 modes, lines)` of an axis are a
-stack of matrices `(channel and part, lines)`, one a mode, and the mixed ones `(mode, part, channel, lines)` one of
-matrices `(mode and part, lines)`, one a channel. On one axis all samples are taken together, one line each.
-Shapes: fields `(channel, batch, *space)`.
+Along each axis the analysis of some samples is one product, the mixing of all modes is one grouped product, and the
+synthesis is one. Of coefficients only those before mixing are kept for the gradient.
+Shapes: cells `(batch, *space, channel)`, dense; coefficients along an axis `(batch, line, mode, part, channel)` with
+the real part before the imaginary one.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -16,7 +15,12 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from spectrakan.nn.execution import differentiable
-from spectrakan.nn.products import sample_major
+from spectrakan.nn.products import cells_of, grouped_product, new_cells, product
+
+GROUP = 2**14
+"""Most cells of samples whose modes are mixed together."""
+NEAR = 2**12
+"""Most cells of samples that are transformed together: steps across more of them miss the cache."""
 
 
 class Part(NamedTuple):
@@ -33,12 +37,10 @@ class Part(NamedTuple):
     factor: Tensor | None
 
     @property
-    def scaled(self) -> Tensor:
-        """The gate times the weight."""
-        if self.gate is None:
-            return self.weight
-        scaled: Tensor = self.weight * self.gate.view(-1, 1, 1, 1)
-        return scaled
+    def matrices(self) -> Tensor:
+        """The gate times the weight, as `real_form`."""
+        scaled = self.weight if self.gate is None else self.weight * self.gate.view(-1, 1, 1, 1)
+        return real_form(scaled)
 
 
 class Axial:
@@ -47,46 +49,53 @@ class Axial:
     def __init__(self, flat: Sequence[Tensor | None], *, backward: bool = False, keep: bool = False) -> None:
         """`keep`: keep the matrices of the forward pass for later calls with the same weights."""
         size = len(Part._fields)
-        parts = [Part(*flat[start : start + size]) for start in range(0, len(flat), size)]  # type: ignore[arg-type]
-        self.parts = parts
-        if keep:
-            self.matrices = [_kept_matrices(part) for part in parts]
-        else:
-            make = _backward_matrices if backward else _forward_matrices
-            self.matrices = [make(part.scaled) for part in parts]
-        self.into = [_real_rows_first(part.synthesis.T) if backward else _ordered_analysis(part) for part in parts]
+        self.parts = [Part(*flat[start : start + size]) for start in range(0, len(flat), size)]  # type: ignore[arg-type]
+        self.matrices = [_kept_matrices(part) if keep else part.matrices for part in self.parts]
+        self.turns = [None if part.factor is None else _by_sample(part.factor) for part in self.parts]
         if backward:
             self.by_matrix = [torch.zeros_like(each) for each in self.matrices]
-            self.by_factor = [None if part.factor is None else torch.empty_like(part.factor) for part in parts]
+            self.matrices = [each.mT.contiguous() for each in self.matrices]
+            self.by_factor = [None if part.factor is None else torch.empty_like(part.factor) for part in self.parts]
 
-    def run(self, field: Tensor, target: Tensor, at: slice) -> list[Tensor]:
-        """Synthesis, mixing and analysis, summed over axes; the coefficients without and with factors."""
-        kept = []
-        for axis in reversed(range(len(self.parts))):
-            factor, rows = self.parts[axis].factor, _analysed(self.into[axis], field, axis)
-            moved = rows if factor is None else _turned(rows, factor, at)
-            kept += [rows, moved]
-            _synthesise(target, torch.bmm(self.matrices[axis], _by_mode(moved)), self.parts[axis].synthesis, axis)
+    def run(self, cells: Tensor, target: Tensor, at: slice) -> list[Tensor]:
+        """Analysis, mixing and synthesis, summed over axes; gives the coefficients before mixing."""
+        kept, mixed = [], []
+        for axis, part in enumerate(self.parts):
+            kept.append(_analysed(part.analysis, cells, axis))
+            mixed.append(grouped_product(self._turned(axis, kept[-1], at), self.matrices[axis]))
+        _synthesise(target, mixed, [part.synthesis for part in self.parts])
         return kept
 
     def pull(self, gradient: Tensor, target: Tensor, at: slice, kept: Iterator[Tensor]) -> None:
-        """From the gradient of the result to that of the field; adds to the sums."""
-        for axis in reversed(range(len(self.parts))):
-            factor, changed, rows, moved = self.parts[axis].factor, self.by_factor[axis], next(kept), next(kept)
-            by_mixed = _by_mode(_analysed(self.into[axis], gradient, axis))
-            self.by_matrix[axis].baddbmm_(_by_mode(moved), by_mixed.transpose(1, 2))
-            by_rows = torch.bmm(self.matrices[axis], by_mixed)
-            if factor is not None and changed is not None:
-                by_rows = _turned_back(by_rows, rows, factor, changed, at)
-            _synthesise(target, by_rows, self.parts[axis].analysis.T, axis)
+        """From the gradient of the result to that of the cells; adds to the sums."""
+        found = []
+        for axis, (part, changed) in enumerate(zip(self.parts, self.by_factor, strict=True)):
+            rows, by_mixed = next(kept), _analysed(part.synthesis.T, gradient, axis)
+            slopes, inputs = (_by_mode(each) for each in (by_mixed, self._turned(axis, rows, at)))
+            self.by_matrix[axis].baddbmm_(slopes.mT, inputs)
+            found.append(grouped_product(by_mixed, self.matrices[axis]))
+            if changed is not None:
+                changed[..., at] = _by_factor(found[-1], rows)
+                found[-1] = self._turned(axis, found[-1], at, back=True)
+        _synthesise(target, found, [part.analysis.T for part in self.parts])
+
+    def _turned(self, axis: int, rows: Tensor, at: slice, *, back: bool = False) -> Tensor:
+        """The product of coefficients and the samples' factors, or their conjugates."""
+        factor = self.turns[axis]
+        if factor is None:
+            return rows
+        (real, imaginary), sign = (each[at] for each in factor), -1 if back else 1
+        found = rows * real
+        found[:, :, :, 0].addcmul_(rows[:, :, :, 1], imaginary, value=-sign)
+        found[:, :, :, 1].addcmul_(rows[:, :, :, 0], imaginary, value=sign)
+        return found
 
     def gradients(self) -> list[Tensor | None]:
         """The gradients of all parts."""
         found: list[Tensor | None] = []
         for part, by, changed in zip(self.parts, self.by_matrix, self.by_factor, strict=True):
-            modes, width, out, _ = part.weight.shape
-            real, imaginary = torch.view_as_complex(by.view(modes, width, 2, out, 2)).unbind(2)
-            total = torch.view_as_real(torch.add(real, imaginary, alpha=-1j))
+            real, imaginary = by.unflatten(2, (2, -1)).unflatten(1, (2, -1)).transpose(2, 4).unbind(1)
+            total = torch.stack([real[:, :, 0] + imaginary[:, :, 1], imaginary[:, :, 0] - real[:, :, 1]], dim=-1)
             by_gate = None if part.gate is None else (total * part.weight).flatten(1).sum(1)
             by_weight = total if part.gate is None else total.mul_(part.gate.view(-1, 1, 1, 1))
             found += [None, None, by_weight, by_gate, changed]
@@ -99,8 +108,11 @@ class AxialLayer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plain: Any, field: Tensor, *flat: Tensor | None) -> Tensor:
         """The sum over axes of synthesis, mixing and analysis."""
-        axial, out = Axial(flat, keep=ctx is None), sample_major(field, field.shape[0])
-        kept = [each for at in samples_of(field) for each in axial.run(field[:, at], out[:, at], at)]
+        axial, cells, kept = Axial(flat, keep=ctx is None), cells_of(field), []
+        out, target = new_cells(field, len(field))
+        for at in groups_of(cells):
+            rows = axial.run(cells[at], target[at], at)
+            kept += rows if ctx is not None else []
         if ctx is not None:
             ctx.plain, ctx.given = plain, len(flat)
             ctx.save_for_backward(field, *flat, *kept)
@@ -113,51 +125,36 @@ class AxialLayer(torch.autograd.Function):
         flat, kept = saved[: ctx.given], iter(saved[ctx.given :])
         if torch.is_grad_enabled():  # of second order
             return None, *differentiable(ctx.plain, gradients[0], field, *flat)
-        axial, below = Axial(flat, backward=True), sample_major(field, field.shape[0])
-        for at in samples_of(field):
-            axial.pull(gradients[0][:, at], below[:, at], at, kept)
+        axial, above = Axial(flat, backward=True), cells_of(gradients[0])
+        below, target = new_cells(field, len(field))
+        for at in groups_of(above):
+            axial.pull(above[at], target[at], at, kept)
         return None, below, *axial.gradients()
 
 
-def samples_of(field: Tensor) -> Iterator[slice]:
-    """The samples that are taken together."""
-    size = field.shape[1] if field.ndim == 3 else 1
-    return (slice(start, start + size) for start in range(0, field.shape[1], size))
+def groups_of(cells: Tensor, size: int = 0) -> Iterator[slice]:
+    """The samples that are taken together, up to a number of cells."""
+    count = max(1, (size or GROUP) // max(1, cells[0, ..., 0].numel()))
+    return (slice(start, start + count) for start in range(0, len(cells), count))
 
 
-def _real_rows_first(matrix: Tensor) -> Tensor:
-    """Rows (mode, part) in the order (part, mode)."""
-    return matrix.reshape(-1, 2, matrix.shape[1]).transpose(0, 1).reshape(matrix.shape)
+def real_form(weight: Tensor) -> Tensor:
+    """Complex matrices, stored as pairs `(modes, in, out, 2)`, as real ones `(modes, (part, out), (part, in))`."""
+    real, imaginary = weight.transpose(1, 2).unbind(-1)
+    upper, lower = torch.cat([real, -imaginary], dim=2), torch.cat([imaginary, real], dim=2)
+    return torch.cat([upper, lower], dim=1)
 
 
-def _forward_matrices(weight: Tensor) -> Tensor:
-    """Real matrices `(mode, (part, out), (in, part))` of complex ones: (W_r, -W_i) and (W_i, W_r)."""
-    modes, width, out, _ = weight.shape
-    blocks = weight.new_empty(modes, width, 2, 2, out)
-    blocks[:, :, 0] = weight.transpose(2, 3)
-    torch.neg(blocks[:, :, 0, 1], out=blocks[:, :, 1, 0])
-    blocks[:, :, 1, 1] = blocks[:, :, 0, 0]
-    return blocks.view(modes, 2 * width, 2 * out).transpose(1, 2)
-
-
-_ordered: MutableMapping[Tensor, Tensor] = WeakTensorKeyDictionary()
 _kept: MutableMapping[Tensor, tuple[list[Tensor], Tensor]] = WeakTensorKeyDictionary()
 
 
-def _ordered_analysis(part: Part) -> Tensor:
-    """The analysis with real rows first, kept as long as the analysis, which never changes."""
-    if part.analysis not in _ordered:
-        _ordered[part.analysis] = _real_rows_first(part.analysis)
-    return _ordered[part.analysis]
-
-
 def _kept_matrices(part: Part) -> Tensor:
-    """`_forward_matrices` of the last call with the same weights; compared by value, however they were changed."""
+    """The matrices of the last call with the same weights; compared by value, however they were changed."""
     given = [part.weight] if part.gate is None else [part.weight, part.gate]
     found = _kept.get(part.weight)
     if found is not None and len(found[0]) == len(given) and all(map(_same, found[0], given)):
         return found[1]
-    matrices = _forward_matrices(part.scaled)
+    matrices = part.matrices
     _kept[part.weight] = [each.clone() for each in given], matrices
     return matrices
 
@@ -167,73 +164,49 @@ def _same(first: Tensor, second: Tensor) -> bool:
     return np.array_equal(first.detach().numpy(), second.detach().numpy())
 
 
-def _backward_matrices(weight: Tensor) -> Tensor:
-    """The transposed ones, `(mode, (part, in), (out, part))`: W and i W."""
-    modes, width, out, _ = weight.shape
-    blocks = weight.new_empty(modes, 2, width, out, 2)
-    blocks[:, 0] = weight
-    torch.mul(torch.view_as_complex(blocks[:, 0]), 1j, out=torch.view_as_complex(blocks[:, 1]))
-    return blocks.view(modes, 2 * width, 2 * out)
-
-
 def _by_mode(rows: Tensor) -> Tensor:
-    """`(channel, (part, mode), lines)` as `(mode, (channel, part), lines)`."""
-    channels, count, lines = rows.shape
-    return rows.view(2 * channels, count // 2, lines).transpose(0, 1)
+    """Coefficients as a stack of matrices `(line, (part, channel))`."""
+    return rows.flatten(3).flatten(0, 1).transpose(0, 1)
 
 
-def _analysed(matrix: Tensor, field: Tensor, axis: int) -> Tensor:
-    """Coefficients `(channel, rows, lines)` of some samples along an axis."""
-    channels, samples, *space = field.shape
-    if axis == len(space) - 1:
-        lines = field.reshape(channels, -1, space[axis]).transpose(1, 2)
-    elif axis == 0 and samples == 1:
-        lines = field.reshape(channels, space[axis], -1)
-    else:
-        lines = field.movedim(axis + 2, 1).reshape(channels, space[axis], -1)
-    return torch.bmm(matrix.expand(channels, *matrix.shape), lines)
+def _analysed(matrix: Tensor, cells: Tensor, axis: int) -> Tensor:
+    """Coefficients of some samples along an axis."""
+    modes, channels = len(matrix) // 2, cells.shape[-1]
+    lines = cells[0, ..., 0].numel() // cells.shape[axis + 1]
+    rows = cells.new_empty(len(cells), lines, modes, 2, channels)
+    for at in groups_of(cells, NEAR):
+        along = cells[at].movedim(axis + 1, 0)
+        found = product(matrix, along.reshape(len(along), -1))
+        rows[at] = found.view(modes, 2, -1, lines, channels).permute(2, 3, 0, 1, 4)
+    return rows
 
 
-def _synthesise(target: Tensor, mixed: Tensor, matrix: Tensor, axis: int) -> None:
-    """Add the fields of coefficients `(mode, (part, channel), lines)` along an axis; the last axis begins."""
-    channels, samples, *space = target.shape
-    rows = mixed.view(matrix.shape[1], channels, -1)
-    stack = matrix.expand(channels, *matrix.shape)
-    if axis == len(space) - 1:
-        torch.mm(rows.flatten(1).T, matrix.T, out=target.view(-1, space[axis]))
-    elif axis == 0 and samples == 1:
-        target.view(channels, space[axis], -1).baddbmm_(stack, rows.transpose(0, 1))
-    else:
-        field = torch.bmm(stack, rows.transpose(0, 1))
-        others = space[:axis] + space[axis + 1 :]
-        target.add_(field.view(channels, space[axis], samples, *others).movedim(1, axis + 2))
+def _synthesise(target: Tensor, coefficients: list[Tensor], matrices: list[Tensor]) -> None:
+    """The cells of coefficients along all axes, summed."""
+    space = target.shape[1:-1]
+    for at in groups_of(target, NEAR):
+        fields = []
+        for axis, (rows, matrix) in enumerate(zip(coefficients, matrices, strict=True)):
+            found = product(matrix, rows[at].permute(2, 3, 0, 1, 4).reshape(matrix.shape[1], -1))
+            others = space[:axis] + space[axis + 1 :]
+            fields.append(found.view(space[axis], -1, *others, target.shape[-1]).movedim(0, axis + 1))
+        if len(fields) == 1:
+            target[at] = fields[0]
+        else:
+            torch.add(fields[0], fields[1], out=target[at])
+        for each in fields[2:]:
+            target[at] += each
 
 
-def _turned(rows: Tensor, factor: Tensor, at: slice) -> Tensor:
-    """The product of `(channel, (part, mode), lines)` and the samples' factors."""
-    real, imaginary = factor[..., at].permute(1, 2, 0, 3)
-    pairs = rows.view(len(rows), 2, len(factor), -1)
-    out = pairs * real[:, None]
-    out[:, 0].addcmul_(pairs[:, 1], imaginary, value=-1)
-    out[:, 1].addcmul_(pairs[:, 0], imaginary)
-    found: Tensor = out.view(rows.shape)
-    return found
+def _by_sample(factor: Tensor) -> tuple[Tensor, Tensor]:
+    """Real parts `(batch, 1, mode, part, channel)`, once for each part, and imaginary ones without that axis."""
+    real, imaginary = factor.permute(3, 0, 1, 2)[:, None].unbind(3)
+    return torch.stack([real, real], dim=3), imaginary.contiguous()
 
 
-def _turned_back(gradient: Tensor, rows: Tensor, factor: Tensor, changed: Tensor, at: slice) -> Tensor:
-    """From the gradient `(mode, (part, channel), lines)` of the product to that of its rows.
-
-    That of the samples' factors goes into `changed`.
-    """
-    modes, _, channels, _ = factor.shape
-    real, imaginary = factor[..., at].unbind(1)
-    x, y = rows.view(channels, 2, modes, -1).permute(1, 2, 0, 3)
-    pairs = gradient.view(modes, 2, channels, -1)
-    u, v = pairs.unbind(1)
-    out = pairs * real[:, None]
-    out[:, 0].addcmul_(v, imaginary)
-    out[:, 1].addcmul_(u, imaginary, value=-1)
-    for number, each in enumerate([(u * x).addcmul_(v, y), (v * x).addcmul_(u, y, value=-1)]):
-        changed[:, number, :, at] = each if real.shape[-1] == each.shape[-1] else each.sum(-1, keepdim=True)
-    found: Tensor = out.view(gradient.shape)
-    return found
+def _by_factor(gradient: Tensor, rows: Tensor) -> Tensor:
+    """The gradient of the factors from those of the products and the coefficients."""
+    (u, v), (x, y) = gradient.unbind(3), rows.unbind(3)
+    real = (gradient * rows).sum(1).sum(2)
+    imaginary = (v * x).addcmul_(u, y, value=-1).sum(1)
+    return torch.stack([real, imaginary], dim=2).permute(1, 2, 3, 0)

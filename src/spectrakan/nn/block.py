@@ -12,7 +12,7 @@ Shapes: fields `(channel, batch, *space)`.
 
 import math
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +27,7 @@ from spectrakan.nn.feed_forward import feed_forward
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import pointwise
 from spectrakan.nn.products import analyse, synthesise
-from spectrakan.nn.residual import ResidualBlock
+from spectrakan.nn.residual import ResidualBlocks
 from spectrakan.nn.spectral import AxialSpectral, Factors
 from spectrakan.numerics.fourier import Basis
 from spectrakan.numerics.quadrature import weighted_mean
@@ -107,17 +107,30 @@ class Block(nn.Module):
         """`(channel, batch, *space)` to the same shape, under a condition from the token."""
         if self.widen is None or self.narrow is None:
             return condition.applied(self._combined(field, axes, condition.factors))
-        first, last, shift, scale = self.widen, self.narrow, self.widen.bias[:, None], None
+        if self.fuses(field, axes):
+            return residual_blocks(field, [self.arguments(field, axes, condition)])
+        first, shift, scale, name, last, bias = self._network(condition)
+        combined = self._combined(field, axes, condition.factors)
+        return feed_forward(combined, first, shift, scale, name, last, bias, field)
+
+    def fuses(self, field: Tensor, axes: Sequence[Axis]) -> bool:
+        """Whether this is a residual block that takes its form as one operation, alone or in a chain."""
+        plain = self.widen is None or self.axial is None or self.squeeze_excite is not None
+        return not plain and cast(AxialSpectral, self.axial).fuses(field, axes)
+
+    def arguments(self, field: Tensor, axes: Sequence[Axis], condition: Condition) -> list[Any]:
+        """What `nn/residual` takes of this block."""
+        axial = cast(AxialSpectral, self.axial)
+        return [*self._network(condition), *axial.parts(field, axes, condition.factors)]
+
+    def _network(self, condition: Condition) -> tuple[Any, ...]:
+        """What `feed_forward` takes of this block."""
+        first, last = cast(nn.Linear, self.widen), cast(nn.Linear, self.narrow)
+        shift, scale = first.bias[:, None], None
         if condition.scale is not None and condition.shift is not None:
             scale = condition.scale.T
             shift = torch.addcmul(condition.shift.T, scale, shift)
-        network = first.weight, shift, scale, self.activation_name, last.weight, last.bias
-        if self.axial is None or self.squeeze_excite is not None or not self.axial.fuses(field, axes):
-            return feed_forward(self._combined(field, axes, condition.factors), *network, field)
-        given = field, *network, *self.axial.parts(field, axes, condition.factors)
-        if not torch.is_grad_enabled():
-            return ResidualBlock.forward(None, *given)
-        return cast(Tensor, ResidualBlock.apply(*given))  # type: ignore[no-untyped-call]
+        return first.weight, shift, scale, self.activation_name, last.weight, last.bias
 
     def _combined(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
         """Spectral operator, squeeze-excitation and pointwise path."""
@@ -159,6 +172,14 @@ class Block(nn.Module):
         if self.pointwise is None:
             return spectral
         return spectral + pointwise(self.pointwise.weight, self.pointwise.bias, field)
+
+
+def residual_blocks(field: Tensor, arguments: Sequence[Sequence[Any]]) -> Tensor:
+    """Residual blocks one after the other, given what each has."""
+    given = [each for block in arguments for each in block]
+    if not torch.is_grad_enabled():
+        return ResidualBlocks.forward(None, len(arguments), field, *given)
+    return cast(Tensor, ResidualBlocks.apply(len(arguments), field, *given))  # type: ignore[no-untyped-call]
 
 
 def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform], axes: Sequence[Axis]) -> Tensor:

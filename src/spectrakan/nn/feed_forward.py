@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from spectrakan.nn.execution import differentiable, plain_forms
 from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
-from spectrakan.nn.products import sample_major
+from spectrakan.nn.products import cells_of, linear, new_cells, products
 
-PIECE = 2048
-"""Most cells of a piece."""
+PIECE = 2**13
+"""Most cells of a piece of one sample; four times those of whole samples, whose products are smaller."""
 
 
 class Readout(nn.Module):
@@ -102,45 +102,53 @@ class Maps:
         *,
         backward: bool = False,
     ) -> None:
-        self.first, self.scale, self.last, self.function = first, scale, last, ACTIVATIONS[activation]
-        self.bias = bias[:, None, None]
-        self.weights = first[None] if scale is None else scale.T[..., None] * first
-        self.shifts = shift.T[..., None]
+        self.first, self.scale, self.last, self.bias = first, scale, last, bias
+        self.activation, self.function = activation, ACTIVATIONS[activation]
+        self.weights = first[None] if scale is None else (scale.T[..., None] * first).contiguous()
+        self.shifts = shift.T.contiguous()
         if backward:
-            sums = (torch.zeros_like(each) for each in (self.weights, self.shifts, last, bias))
-            self.by_weights, self.by_shifts, self.by_last, self.by_bias = sums
+            self.by_last, self.by_bias = torch.zeros_like(last), torch.zeros_like(bias)
+            self.by_weights, self.by_shifts = torch.zeros_like(self.weights.mT), torch.zeros_like(self.shifts)
 
     def run(self, cells: Tensor, start: Tensor | None, target: Tensor, first: int = 0) -> None:
-        """`start` and the network into `target` `(out, batch, cells)`, for the samples from number `first`."""
-        for at, samples in _pieces(cells.shape, first):
-            hidden = torch.bmm(_of(self.weights, samples), cells[at].transpose(0, 1))
-            hidden = self.function.in_place(hidden.add_(_of(self.shifts, samples)))
+        """`start` and the network into `target` `(batch, cells, out)`, for the samples from number `first`."""
+        for at, samples in self._pieces(cells, first):
+            hidden = linear(cells[at], _of(self.weights, samples), _of(self.shifts, samples), self.activation)
+            found = linear(hidden, self.last[None], self.bias[None])
             if start is None:
-                target[at] = self.bias
+                target[at] = found
             else:
-                torch.add(start[at], self.bias, out=target[at])
-            target[at].transpose(0, 1).baddbmm_(_of(self.last[None], samples), hidden)
+                torch.add(start[at], found, out=target[at])
 
     def pull(self, cells: Tensor, above: Tensor, below: Tensor, first: int = 0) -> None:
         """From the gradient above to that of the field, into `below`; adds to the sums."""
-        for at, samples in _pieces(cells.shape, first):
-            inputs, slope, weights = cells[at].transpose(0, 1), above[at].transpose(0, 1), _of(self.weights, samples)
-            # Cells before channels: sums over cells are then products without a transposed factor, twice as fast.
-            hidden = torch.bmm(inputs.mT, weights.mT).add_(_of(self.shifts, samples).mT)
-            slopes = self.function.backward(torch.bmm(slope.mT, _of(self.last[None], samples)), hidden)
-            self.by_last += torch.bmm(slope, self.function.in_place(hidden)).sum(0)
-            self.by_bias += slope.sum((0, 2))
-            _add(self.by_weights, samples, torch.bmm(inputs, slopes).mT)
-            _add(self.by_shifts, samples, slopes.sum(1)[..., None])
-            torch.bmm(weights.mT, slopes.mT, out=below[at].transpose(0, 1))
+        for at, samples in self._pieces(cells, first):
+            weights, slope = _of(self.weights, samples), above[at]
+            hidden = linear(cells[at], weights, _of(self.shifts, samples))
+            slopes = self.function.backward(linear(slope, self.last.T[None]), hidden)
+            self.by_last += products(slope.mT, self.function.in_place(hidden)).sum(0)
+            self.by_bias += slope.sum((0, 1))
+            _add(self.by_weights, samples, products(cells[at].mT, slopes))
+            _add(self.by_shifts, samples, slopes.sum(1))
+            below[at] = linear(slopes, weights.mT)
+
+    def _pieces(self, cells: Tensor, first: int) -> Iterator[tuple[tuple[slice, slice], slice]]:
+        """Where the pieces are, some whole samples each or a part of one; the numbers of their samples."""
+        batch, count = cells.shape[:2]
+        samples, parts = max(1, PIECE // (4 * count)), -(-count // PIECE)
+        size = -(-count // parts)
+        for sample in range(0, batch, samples):
+            end = min(batch, sample + samples)
+            for cell in range(0, count, size):
+                yield (slice(sample, end), slice(cell, cell + size)), slice(first + sample, first + end)
 
     def gradients(self) -> tuple[Tensor | None, ...]:
         """Those of the arguments of `__init__`."""
-        by_first, by_scale = self.by_weights[0], None
+        by_first, by_scale = self.by_weights[0].T, None
         if self.scale is not None:
-            by_scale = torch.einsum("bhi,hi->hb", self.by_weights, self.first)
-            by_first = torch.einsum("hb,bhi->hi", self.scale, self.by_weights)
-        return by_first, self.by_shifts[..., 0].T, by_scale, None, self.by_last, self.by_bias
+            by_scale = torch.einsum("bih,hi->hb", self.by_weights, self.first)
+            by_first = torch.einsum("hb,bih->hi", self.scale, self.by_weights)
+        return by_first, self.by_shifts.T, by_scale, None, self.by_last, self.by_bias
 
 
 class _FeedForward(torch.autograd.Function):
@@ -152,9 +160,9 @@ class _FeedForward(torch.autograd.Function):
         if ctx is not None:
             ctx.has_start, ctx.activation = start is not None, name
             ctx.save_for_backward(field, first, shift, scale, last, bias)
-        out = sample_major(field, last.shape[0])
-        kept = None if start is None else start.flatten(2)
-        Maps(first, shift, scale, name, last, bias).run(field.flatten(2), kept, out.flatten(2))
+        out, target = new_cells(field, len(last))
+        kept = None if start is None else cells_of(start).flatten(1, -2)
+        Maps(first, shift, scale, name, last, bias).run(cells_of(field).flatten(1, -2), kept, target.flatten(1, -2))
         return out
 
     @staticmethod
@@ -164,28 +172,15 @@ class _FeedForward(torch.autograd.Function):
         given = first, shift, scale, ctx.activation, last, bias
         if torch.is_grad_enabled():  # of second order
             return *differentiable(plain_feed_forward, gradients[0], field, *given), by_start
-        maps, out = Maps(*given, backward=True), sample_major(field, field.shape[0])
-        maps.pull(field.flatten(2), gradients[0].flatten(2), out.flatten(2))
+        maps, (out, target) = Maps(*given, backward=True), new_cells(field, len(field))
+        cells, above = (cells_of(each).flatten(1, -2) for each in (field, gradients[0]))
+        maps.pull(cells, above, target.flatten(1, -2))
         return out, *maps.gradients(), by_start
 
 
-Place = tuple[slice, slice, slice]
-
-
-def _pieces(shape: torch.Size, first: int) -> Iterator[tuple[Place, slice]]:
-    """Where the pieces of `(channel, batch, cells)` are, some whole samples each or a part of one; their samples."""
-    _, batch, cells = shape
-    samples, count = max(1, PIECE // cells), -(-cells // PIECE)
-    size = -(-cells // count)
-    for sample in range(0, batch, samples):
-        end = min(batch, sample + samples)
-        for cell in range(0, cells, size):
-            yield (slice(None), slice(sample, end), slice(cell, cell + size)), slice(first + sample, first + end)
-
-
 def _of(maps: Tensor, samples: slice) -> Tensor:
-    """The maps of some samples."""
-    return maps[samples] if len(maps) > 1 else maps.expand(samples.stop - samples.start, *maps.shape[1:])
+    """The maps of some samples, or the one that they share."""
+    return maps[samples] if len(maps) > 1 else maps
 
 
 def _add(total: Tensor, samples: slice, parts: Tensor) -> None:

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, kept
-from spectrakan.nn.block import Block, BlockSettings
-from spectrakan.nn.conditioning import Condition
+from spectrakan.nn.block import Block, BlockSettings, residual_blocks
+from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.embedding import with_coordinates
-from spectrakan.nn.pointwise import activate, pointwise
+from spectrakan.nn.lift import lifted
+from spectrakan.nn.pointwise import activate
 from spectrakan.numerics.resample import along_axis, line_matrix, overlap_matrix
 
 
@@ -35,11 +36,16 @@ class Branch(nn.Module):
 
     def forward(self, field: Tensor, axes: Sequence[Axis], conditions: Sequence[Condition] = ()) -> Tensor:
         """`(channels, batch, *space)` -> `(width, batch, *space)`; `conditions[layer]` come from the token."""
-        features = pointwise(self.lift.weight, self.lift.bias, with_coordinates(field, axes, self.located))
-        for number, block in enumerate(self.blocks):
+        features = lifted(self.lift.weight, self.lift.bias, with_coordinates(field, axes, self.located))
+        blocks = [cast(Block, block) for block in self.blocks]
+        given = conditions or [UNCONDITIONED] * len(blocks)
+        if blocks and not torch.is_autocast_enabled("cpu") and all(each.fuses(features, axes) for each in blocks):
+            pairs = zip(blocks, given, strict=True)
+            return residual_blocks(features, [block.arguments(features, axes, each) for block, each in pairs])
+        for number, block in enumerate(blocks):
             if number and self.between:
                 features = activate(self.activation_name, features)
-            features = block(features, axes, conditions[number]) if conditions else block(features, axes)
+            features = block(features, axes, given[number])
         return features
 
 

@@ -1,47 +1,59 @@
-"""A residual block as one operation: v + FF(K v), from the transforms to the sum a sample at a time.
+"""A chain of residual blocks v + FF(K v) as one operation, some samples at a time through all of them.
 
-The parts are `nn/axial` and `nn/feed_forward`. Between them a sample stays in the processor's cache, and the two
-paths of the gradient are added there.
+The parts are `nn/axial` and `nn/feed_forward`; both sum their gradients in place. Between blocks the cells of these
+samples stay in the processor's cache. Results of blocks are not kept: the gradient needs K v and the coefficients.
 Shapes: fields `(channel, batch, *space)`.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from spectrakan.nn.axial import Axial, samples_of
+from spectrakan.nn.axial import Axial, groups_of
 from spectrakan.nn.execution import differentiable
 from spectrakan.nn.feed_forward import Maps, plain_feed_forward
-from spectrakan.nn.products import sample_major
+from spectrakan.nn.products import cells_of, new_cells
 from spectrakan.nn.spectral import plain_axial
 
 NETWORK = 6
-"""Arguments of the pointwise network."""
+"""Arguments of a block's pointwise network."""
 
 
-def plain_residual(field: Tensor, *given: Any) -> Tensor:
-    """The block in plain operations; arguments as of `ResidualBlock`."""
-    first, shift, scale, activation, last, bias, *parts = given
-    return plain_feed_forward(plain_axial(field, *parts), first, shift, scale, activation, last, bias, field)
+def plain_residual(count: int, field: Tensor, *given: Any) -> Tensor:
+    """The blocks in plain operations; arguments as of `ResidualBlocks`."""
+    for block in _by_block(count, given):
+        first, shift, scale, activation, last, bias, *parts = block
+        network = first, shift, scale, activation, last, bias
+        field = plain_feed_forward(plain_axial(field, *parts), *network, field)
+    return field
 
 
-class ResidualBlock(torch.autograd.Function):
-    """`apply(field, first, shift, scale, activation, last, bias, *parts)`: see `feed_forward` and `nn/axial.Part`."""
+class ResidualBlocks(torch.autograd.Function):
+    """`apply(count, field, *given)`: for each block first, shift, scale, activation, last, bias and parts.
+
+    See `feed_forward` and `nn/axial.Part`.
+    """
 
     @staticmethod
-    def forward(ctx: Any, field: Any, *given: Any) -> Tensor:
-        """The block."""
-        axial, maps, kept = Axial(given[NETWORK:], keep=ctx is None), Maps(*given[:NETWORK]), []
-        out, between = sample_major(field, field.shape[0]), None
-        for at in samples_of(field):
-            if ctx is not None or between is None:
-                between = sample_major(field[:, at], field.shape[0])
-            rows = axial.run(field[:, at], between, at)
-            maps.run(between.flatten(2), field[:, at].flatten(2), out[:, at].flatten(2), at.start)
-            kept += [between, *rows] if ctx is not None else []
+    def forward(ctx: Any, count: int, field: Tensor, *given: Any) -> Tensor:
+        """The blocks."""
+        blocks = [
+            (Axial(block[NETWORK:], keep=ctx is None), Maps(*block[:NETWORK])) for block in _by_block(count, given)
+        ]
+        cells, (out, target), kept = cells_of(field), new_cells(field, len(field)), []
+        for at in groups_of(cells):
+            now = cells[at]
+            for number, (axial, maps) in enumerate(blocks, 1):
+                between = torch.empty_like(now)
+                rows = axial.run(now, between, at)
+                result = target[at] if number == count else torch.empty_like(now)
+                maps.run(between.flatten(1, -2), now.flatten(1, -2), result.flatten(1, -2), at.start)
+                kept += [between, *rows] if ctx is not None else []
+                now = result
         if ctx is not None:
-            ctx.given = [each if isinstance(each, str) else None for each in given]
+            ctx.count, ctx.given = count, [each if isinstance(each, str) else None for each in given]
             tensors = [each for each in given if not isinstance(each, str)]
             ctx.save_for_backward(field, *tensors, *kept)
         return out
@@ -50,16 +62,32 @@ class ResidualBlock(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of all arguments."""
         field, *saved = ctx.saved_tensors
-        queue = iter(saved)
+        queue, count = iter(saved), ctx.count
         given = [name if name is not None else next(queue) for name in ctx.given]
         if torch.is_grad_enabled():  # of second order
-            return differentiable(plain_residual, gradients[0], field, *given)
-        axial, maps = Axial(given[NETWORK:], backward=True), Maps(*given[:NETWORK], backward=True)
-        above, below, slopes = gradients[0], sample_major(field, field.shape[0]), None
-        for at in samples_of(field):
-            between = next(queue)
-            slopes = torch.empty_like(between) if slopes is None else slopes
-            maps.pull(between.flatten(2), above[:, at].flatten(2), slopes.flatten(2), at.start)
-            axial.pull(slopes, below[:, at], at, queue)
-            below[:, at] += above[:, at]
-        return below, *maps.gradients(), *axial.gradients()
+            return None, *differentiable(
+                lambda *all_given: plain_residual(count, *all_given), gradients[0], field, *given
+            )
+        blocks = [
+            (Axial(block[NETWORK:], backward=True), Maps(*block[:NETWORK], backward=True))
+            for block in _by_block(count, given)
+        ]
+        above, (below, target) = cells_of(gradients[0]), new_cells(field, len(field))
+        for at in groups_of(above):
+            kept = [[next(queue) for _ in range(1 + len(axial.parts))] for axial, _ in blocks]
+            now = above[at]
+            slopes = torch.empty_like(now)
+            for number in reversed(range(count)):
+                (axial, maps), (between, *rows) = blocks[number], kept[number]
+                maps.pull(between.flatten(1, -2), now.flatten(1, -2), slopes.flatten(1, -2), at.start)
+                result = target[at] if number == 0 else torch.empty_like(now)
+                axial.pull(slopes, result, at, iter(rows))
+                now = result.add_(now)
+        found = [each for axial, maps in blocks for each in (*maps.gradients(), *axial.gradients())]
+        return None, below, *found
+
+
+def _by_block(count: int, given: Any) -> Iterator[Any]:
+    """The arguments of each block."""
+    size = len(given) // count
+    return (given[start : start + size] for start in range(0, len(given), size))

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axial import AxialLayer
+from spectrakan.nn.axial import AxialLayer, real_form
 from spectrakan.nn.axis import Axis, axis_transforms
 from spectrakan.nn.execution import Field, differentiable, plain_forms
 from spectrakan.nn.products import analyse, analysis, products, synthesis, synthesise
@@ -167,13 +167,6 @@ def multiplied(
     real, imaginary = factor.view(*factor.shape, *[1] * (rows.ndim - 3)).unbind(1)
     x, y = rows.unflatten(0, (-1, 2)).unbind(1)
     return torch.stack([x * real - y * imaginary, x * imaginary + y * real], dim=1).flatten(0, 1)
-
-
-def real_form(weight: Float[Tensor, "modes channel out 2"]) -> Float[Tensor, "modes rows columns"]:
-    """Complex matrices, stored as pairs, as real ones that act on columns (real parts, imaginary parts)."""
-    real, imaginary = weight.transpose(1, 2).unbind(-1)
-    upper, lower = torch.cat([real, -imaginary], dim=2), torch.cat([imaginary, real], dim=2)
-    return torch.cat([upper, lower], dim=1)
 
 
 def multiply_modes(

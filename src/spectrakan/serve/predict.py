@@ -10,6 +10,7 @@ import math
 import time
 import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from spectrakan.errors import SpectraKANError
+from spectrakan.data.decoding import decoding
+from spectrakan.data.formats.archives import npz_arrays
+from spectrakan.errors import DataFormatError, SpectraKANError
 from spectrakan.models import Operator
 from spectrakan.serve.guard import Refused
 
@@ -29,6 +32,8 @@ SECONDS = 20.0
 """Time that a prediction may take."""
 NPZ = "application/x-npz"
 KEYS = {"model", "inputs", "params", "horizon"}
+REQUEST = Path("request.npz")
+"""What messages call the file that is the body of a request."""
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
@@ -46,29 +51,21 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def parse_npz(body: bytes) -> dict[str, Any]:
-    """The request as a mapping; every member is measured before memory is taken for it."""
-    found: dict[str, Any] = {}
+    """The request as a mapping, read as npz files are; it is measured before memory is taken for it."""
     try:
-        with zipfile.ZipFile(io.BytesIO(body)) as archive:
-            members = archive.infolist()
-            if len(members) > len(KEYS) or sum(member.file_size for member in members) > MOST_UNPACKED:
-                raise Refused(413, f"expected at most {len(KEYS)} arrays of {MOST_UNPACKED} bytes together")
-            for member in members:
-                key = member.filename.removesuffix(".npy")
-                if key not in KEYS or key in found:
-                    raise Refused(422, f"expected arrays named {', '.join(sorted(KEYS))}, each once")
-                with archive.open(member) as stream:
-                    found[key] = _member(key, io.BytesIO(stream.read(MOST_UNPACKED)))
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, RuntimeError, OverflowError):
-        raise Refused(400, "expected an npz file of plain arrays") from None
-    if "inputs" not in found:
-        raise Refused(422, "expected an array named 'inputs'")
-    for key in ("inputs", "params"):
-        if key in found:
-            found[key] = _array(key, found[key])
-    for key in ("model", "horizon"):
-        if key in found:
-            found[key] = found[key].item() if found[key].size == 1 else None
+        with decoding(REQUEST, kind="npz"):
+            archive = zipfile.ZipFile(io.BytesIO(body))
+        members = archive.infolist()
+        if len(members) > len(KEYS) or sum(member.file_size for member in members) > MOST_UNPACKED:
+            raise Refused(413, f"expected at most {len(KEYS)} arrays of {MOST_UNPACKED} bytes together")
+        found: dict[str, Any] = dict(npz_arrays(REQUEST, archive))
+    except DataFormatError as problem:
+        raise Refused(400, str(problem)) from None
+    if found.keys() - KEYS or "inputs" not in found:
+        raise Refused(422, f"expected an array named 'inputs' and only {', '.join(sorted(KEYS))}")
+    for key, array in found.items():
+        plain = array.item() if array.size == 1 else None
+        found[key] = _array(key, array) if key in ("inputs", "params") else plain
     return found
 
 
@@ -134,15 +131,3 @@ def _array(key: str, given: Any) -> npt.NDArray[np.float32]:
     if not np.isfinite(single).all():
         raise Refused(422, f"'{key}' must be finite")
     return single
-
-
-def _member(key: str, stream: io.BytesIO) -> npt.NDArray[Any]:
-    version = np.lib.format.read_magic(stream)
-    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = header(stream)
-    if dtype.hasobject or dtype.kind not in "fiuU" or min(shape, default=0) < 0:
-        raise Refused(422, f"'{key}' must hold plain numbers")
-    if math.prod(shape) * dtype.itemsize > stream.getbuffer().nbytes - stream.tell():
-        raise Refused(400, f"'{key}' declares more numbers than it has")
-    stream.seek(0)
-    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))

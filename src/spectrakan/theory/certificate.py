@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
+
+from spectrakan.runs import as_json
 
 Status = Literal["certified", "estimated"]
 
@@ -137,13 +139,4 @@ class Certificate:
             "edges": [asdict(layer) for layer in self.edges],
             "notes": list(self.notes),
         }
-        return json.dumps(_finite(record), indent=2)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has neither infinity nor not-a-number."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return json.dumps(as_json(record), indent=2)

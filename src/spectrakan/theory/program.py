@@ -27,46 +27,16 @@ from spectrakan.theory.summary_rules import Ridge, Spread, Turns
 Run = Callable[[Tensor], Mapping[str, Tensor]]
 """From a batch of inputs to named quantities."""
 
-LINEAR = frozenset(
-    (
-        *(
-            "add",
-            "add_",
-            "sub",
-            "sub_",
-            "__rsub__",
-            "neg",
-            "sum",
-            "mean",
-            "cat",
-            "stack",
-            "clone",
-            "to",
-            "contiguous",
-            "diff",
-            "diagonal",
-        ),
-        *("flatten", "unflatten", "view", "reshape", "permute", "transpose", "movedim", "unsqueeze", "squeeze"),
-        *("expand", "expand_as", "narrow", "chunk", "split", "unbind", "index_select", "__getitem__"),
-        *("new_zeros", "new_empty", "new_ones", "zeros_like", "ones_like", "size", "dim", "numel", "__len__"),
-    )
-)
+LINEAR = {
+    "add", "add_", "sub", "sub_", "__rsub__", "neg", "sum", "mean", "cat", "stack", "clone", "to", "contiguous",
+    "diff", "diagonal", "flatten", "unflatten", "view", "reshape", "permute", "transpose", "movedim", "unsqueeze",
+    "squeeze", "expand", "expand_as", "narrow", "chunk", "split", "unbind", "index_select", "__getitem__",
+    "new_zeros", "new_empty", "new_ones", "zeros_like", "ones_like", "size", "dim", "numel", "__len__",
+}  # fmt: skip
 """Linear in all tensors together, or independent of their values."""
-READ = frozenset(
-    (
-        "shape",
-        "dtype",
-        "device",
-        "ndim",
-        "T",
-        "mT",
-        "requires_grad",
-        "is_leaf",
-        "layout",
-        "grad_fn",
-        "_backward_hooks",
-    )
-)
+READ = {
+    "shape", "dtype", "device", "ndim", "T", "mT", "requires_grad", "is_leaf", "layout", "grad_fn", "_backward_hooks",
+}  # fmt: skip
 """Attributes that may be read."""
 FACTORS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(["mul", "matmul", "bmm", "mm", "linear", "tensordot"], (0, 1)),

@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 
 from spectrakan.checkpoint import save_best, save_checkpoint
 from spectrakan.config import as_mapping
-from spectrakan.errors import ConfigError, RunError
+from spectrakan.errors import RunError, require_package
 from spectrakan.models.operator import describe_model
 from spectrakan.runs import RunFolder, RunLog
 from spectrakan.training.loop import EpochEnded, Event, Listener, Recovered, StepTaken
@@ -98,13 +97,7 @@ class CheckpointWriter:
 def require_tracking(config: RunSettings) -> None:
     """Refuse to track a run where the package for it is not installed, before anything is done."""
     for name in config.runtime.track:
-        try:
-            installed = find_spec(name) is not None
-        except ValueError:  # a module that was put aside has no description
-            installed = False
-        if not installed:
-            extra = f"pip install 'spectrakan[{EXTRAS[name]}]'"
-            raise ConfigError(f"runtime.track=[{name}] needs the extra `{EXTRAS[name]}`: {extra}")
+        require_package(name, EXTRAS[name], f"runtime.track=[{name}]")
 
 
 @contextmanager

@@ -184,13 +184,6 @@ def test_check_is_told_what_a_foreign_file_means(tmp_path: Path):
     assert "problem      darcy2d" in result.output
 
 
-def test_check_reads_climate_files(reference_data: Path):
-    result = run("check", str(reference_data / "climate" / "gcm_daily.npz"), "--problem", "climate2d")
-    assert result.exit_code == 0
-    assert "samples      1700" in result.output
-    assert "hPa" in result.output
-
-
 @pytest.mark.parametrize("command", ["tasks", "generate", "download", "check"])
 def test_help_teaches_by_examples(command: str):
     result = run(command, "--help")

@@ -148,14 +148,16 @@ def test_the_copies_of_pdebench_dams_are_found_in_a_file_of_its_1000_radii(tmp_p
     health = check_dataset(load_dataset(path))
     assert health.distinct == 24  # facts of the family on 64 x 64 cells
     assert sum(len(group) for group in health.copies) + (24 - len(health.copies)) == 1000
-    assert len(health.leakage.copied) == health.leakage.tested == 100
-    assert "100 of 100 test samples are copies" in " ".join(health.warnings)
+    assert "976 trajectories are copies of others" in " ".join(health.warnings)
+    customary = Split(train=tuple(range(100, 1000)), test=tuple(range(100)))
+    assert check_dataset(load_dataset(path), customary).leaked == tuple(range(100))
 
 
 def test_pdebench_published_81_distinct_dams():
     groups = duplicate_groups(pdebench_dams(1000, 128))
     assert len(groups) == 81
-    assert len(find_leakage(groups).copied) == 100
+    customary = Split(train=tuple(range(100, 1000)), test=tuple(range(100)))
+    assert len(find_leakage(groups, customary)) == 100
 
 
 def test_copies_stay_copies_through_the_solver_and_our_split_keeps_them_together():
@@ -169,11 +171,11 @@ def test_copies_stay_copies_through_the_solver_and_our_split_keeps_them_together
     assert 2 < len(groups) < 60
     split = split_trajectories(made, SplitSettings(), seed=1)
     health = check_dataset(made, split)
-    assert health.leakage.copied == ()
+    assert health.leaked == ()
     assert health.problems == ()
     mixed = Split(train=tuple(range(30)), test=tuple(range(30, 60)))
     leaky = check_dataset(made, mixed)
-    assert leaky.leakage.copied
+    assert leaky.leaked
     assert "copies of training samples" in leaky.problems[0]
 
 

@@ -186,5 +186,5 @@ def test_a_missing_package_is_named_with_its_extra(
     path = write_dataset(tmp_path / "set.nc", in_time())
     monkeypatch.setitem(sys.modules, package, None)
     arguments = (path,) if act is load_dataset else (path, in_time())
-    with pytest.raises(DataFormatError, match=r"pip install 'spectrakan\[climate\]'"):
+    with pytest.raises(ConfigError, match=rf"needs {package}: pip install 'spectrakan\[climate\]'"):
         act(*arguments)

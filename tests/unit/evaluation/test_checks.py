@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,8 +53,6 @@ def test_output_files_are_checked_before_anything_is_computed(tmp_path: Path, mo
         check_output(tmp_path / "fields.txt")
     with pytest.raises(RunError, match="cannot write"):
         check_output(tmp_path / "here.h5" / "inside" / "fields.h5")
-    found = importlib.util.find_spec
-    module = importlib.import_module("spectrakan.evaluation.evaluate")
-    monkeypatch.setattr(module, "find_spec", lambda name: None if name == "h5netcdf" else found(name))
+    monkeypatch.setitem(sys.modules, "h5netcdf", None)
     with pytest.raises(ConfigError, match=r"needs h5netcdf: pip install 'spectrakan\[climate\]'"):
         check_output(tmp_path / "fields.nc")

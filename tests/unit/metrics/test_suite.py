@@ -95,10 +95,6 @@ def test_a_field_and_a_frame_score_as_they_would_alone(space):
         alone = evaluate_fields(pred[:, t : t + 1], target[:, t : t + 1])
         for name in METRICS:
             assert whole.per_frame[name][t] == pytest.approx(alone[name], rel=1e-12, nan_ok=True), name
-        cell = evaluate_fields(pred[:, t : t + 1, ..., 1:], target[:, t : t + 1, ..., 1:])
-        for name in METRICS:
-            found = whole.per_frame_and_field[name][t, 1]
-            assert found == pytest.approx(cell[name], rel=1e-12, nan_ok=True), name
     named = whole.by_field(["rho", "u"])
     assert named["u"]["brmse"] == whole.per_field["brmse"][1]
 
@@ -148,7 +144,7 @@ def test_one_nan_makes_every_score_nan(options, zero_truth):
     assert all(math.isnan(score) for score in scores.reduced.values())
     for name in METRICS:
         if not zero_truth:
-            assert np.isfinite(scores.per_frame_and_field[name][[0, 2]]).all(), name
+            assert np.isfinite(scores.per_frame[name][[0, 2]]).all(), name
             assert math.isfinite(scores.per_field[name][0]), name
         assert math.isnan(scores.per_frame[name][1]), name
 
@@ -213,62 +209,46 @@ def test_an_array_on_disk_is_never_read_whole(monkeypatch):
 def test_a_stream_goes_to_another_process_and_on_there():
     pred, target = random_pair((7, 2, 9, 2))  # no high band: the sums hold NaN
     pred[0, 0, 0, 0] = math.inf
-    for options in CONVENTIONS.values():
-        stream = MetricAccumulator(options.get("convention", "exact"), batch_size=options.get("batch_size"))
-        again = MetricAccumulator(options.get("convention", "exact"), batch_size=options.get("batch_size"))
-        again.merge(copy.deepcopy(stream))
-        assert again.num_samples == 0
-        stream.update(pred[:3], target[:3])
-        again.merge(copy.deepcopy(stream))
-        for one in (stream, again):
-            one.update(pred[3:], target[3:])
-        assert again.result().reduced == pytest.approx(stream.result().reduced, rel=0, nan_ok=True)
-        assert again.num_samples == 7
+    stream, again = MetricAccumulator(), MetricAccumulator()
+    again.merge(copy.deepcopy(stream))
+    stream.update(pred[:3], target[:3])
+    again.merge(copy.deepcopy(stream))
+    for one in (stream, again):
+        one.update(pred[3:], target[3:])
+    assert again.result().reduced == pytest.approx(stream.result().reduced, rel=0, nan_ok=True)
+    assert again.result().num_samples == 7
 
 
 def test_a_state_needs_its_own_cells():
     globe = Grid.latitude_longitude(torch.linspace(-60, 60, 4), torch.arange(6) * 60.0)
-    stream = MetricAccumulator(grid=globe)
+    stream = MetricAccumulator(globe)
     stream.update(*random_pair((1, 1, 4, 6, 1)))
-    again = MetricAccumulator(grid=globe)
+    again = MetricAccumulator(globe)
     again.merge(stream)
-    assert again.num_samples == 1
-    with pytest.raises(ConfigError, match="different weights"):
+    assert again.result().num_samples == 1
+    with pytest.raises(ShapeError, match="other cell weights"):
         MetricAccumulator().merge(stream)
 
 
 def test_processes_are_merged_in_order():
     pred, target = random_pair((9, 2, 26, 1))
-    for options in CONVENTIONS.values():
-        whole = evaluate_fields(pred, target, **options)
-        parts = []
-        for start, stop in ((0, 4), (4, 4), (4, 6), (6, 9)):
-            parts.append(MetricAccumulator(options.get("convention", "exact"), batch_size=options.get("batch_size")))
-            parts[-1].update(pred[start:stop], target[start:stop])
-        total = MetricAccumulator(options.get("convention", "exact"), batch_size=options.get("batch_size"))
-        for part in parts:
-            total.merge(part)
-        assert total.result().reduced == pytest.approx(whole, rel=1e-13)
-        assert total.num_samples == 9
-        assert parts[0].result().num_samples == 4, "merging must not change the other stream"
+    parts = []
+    for start, stop in ((0, 4), (4, 4), (4, 6), (6, 9)):
+        parts.append(MetricAccumulator())
+        parts[-1].update(pred[start:stop], target[start:stop])
+    total = MetricAccumulator()
+    for part in parts:
+        total.merge(part)
+    assert total.result().reduced == pytest.approx(evaluate_fields(pred, target), rel=1e-13)
+    assert total.result().num_samples == 9
+    assert parts[0].result().num_samples == 4, "merging must not change the other stream"
 
 
 def test_what_cannot_be_merged_says_why():
     pred, target = random_pair((3, 1, 8, 1))
-    ragged = MetricAccumulator("pdebench", batch_size=2)
-    ragged.update(pred, target)
-    more = MetricAccumulator("pdebench", batch_size=2)
-    more.update(pred, target)
-    with pytest.raises(ConfigError, match="multiple of batch_size"):
-        ragged.merge(more)
-    with pytest.raises(ConfigError, match="different convention, batch_size"):
-        ragged.merge(MetricAccumulator())
-    with pytest.raises(ConfigError, match="different weights"):
-        MetricAccumulator(grid=Grid.from_edges([torch.tensor([0.0, 1.0, 3.0])])).merge(MetricAccumulator())
-    other = MetricAccumulator("pdebench", batch_size=2)
+    other, fresh = MetricAccumulator(), MetricAccumulator()
     other.update(pred[:, :, :4], target[:, :, :4])
-    fresh = MetricAccumulator("pdebench", batch_size=2)
-    fresh.update(pred[:2], target[:2])
+    fresh.update(pred, target)
     with pytest.raises(ShapeError, match="cannot be merged"):
         fresh.merge(other)
 
@@ -302,7 +282,7 @@ def test_other_mistakes_are_refused():
         with pytest.raises(ConfigError, match="give batch_size"):
             evaluate_fields(pred, target, convention="pdebench", batch_size=size)
     stream = MetricAccumulator()
-    with pytest.raises(ShapeError, match="call update first"):
+    with pytest.raises(ShapeError, match="no sample was given"):
         stream.result()
     stream.update(pred, target)
     with pytest.raises(ShapeError, match="this stream holds"):

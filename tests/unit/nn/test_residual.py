@@ -11,7 +11,7 @@ from spectrakan.nn.axial import AxialLayer
 from spectrakan.nn.axis import uniform_axis
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.conditioning import Condition
-from spectrakan.nn.residual import ResidualBlock, plain_residual
+from spectrakan.nn.residual import ResidualBlocks, plain_residual
 from spectrakan.nn.spectral import AxialSpectral, plain_axial
 
 WIDTH, BATCH, MODES = 4, 3, 3
@@ -46,7 +46,7 @@ def test_the_block_has_the_values_and_gradients_of_its_plain_form(
     field, given = arguments(space, gates=gates, conditioned=conditioned)
     wanted = [each for each in (field, *given) if isinstance(each, Tensor) and each.requires_grad]
     for both in (
-        (ResidualBlock.apply(field, *given), plain_residual(field, *given)),
+        (ResidualBlocks.apply(2, field, *given, *given), plain_residual(2, field, *given, *given)),
         (residual_axial(field, given), plain_axial(field, *given[residual.NETWORK :])),
     ):
         torch.testing.assert_close(*both, rtol=1e-12, atol=1e-12)
@@ -57,7 +57,7 @@ def test_the_block_has_the_values_and_gradients_of_its_plain_form(
             if ours is not None:
                 torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
     with torch.no_grad():
-        assert torch.equal(ResidualBlock.forward(None, field, *given), ResidualBlock.apply(field, *given))
+        assert torch.equal(ResidualBlocks.forward(None, 1, field, *given), ResidualBlocks.apply(1, field, *given))
 
 
 def residual_axial(field: Tensor, given: list[object]) -> Tensor:

@@ -28,14 +28,14 @@ def open_archive(path: Path) -> Container:
             raise mismatch(path, foreign[0], "the compression that its writers use", "another")
         require_size(path, "", sum(member.file_size for member in members), path.stat().st_size)
         if not saved_by_torch:
-            return _open_npz(path, archive)
+            return Container(path, "npz", npz_arrays(path, archive))
         # Torch does not compare checksums.
         if (damaged := archive.testzip()) is not None:
             raise mismatch(path, damaged, "bytes that fit their checksum", "others")
     return open_torch(path)
 
 
-def _open_npz(path: Path, archive: zipfile.ZipFile) -> Container:
+def npz_arrays(path: Path, archive: zipfile.ZipFile) -> dict[str, Source]:
     """The members of an npz file, by name without `.npy`; reading them compares their CRC-32."""
     arrays: dict[str, Source] = {}
     for member in archive.infolist():
@@ -48,7 +48,7 @@ def _open_npz(path: Path, archive: zipfile.ZipFile) -> Container:
             raise mismatch(path, key, "one array of a name", "two")
         with decoding(path, key, kind="npz"):
             arrays[key] = _member(path, key, archive, member)
-    return Container(path, "npz", arrays)
+    return arrays
 
 
 def _member(path: Path, key: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Source:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from spectrakan.data.container import Container, FileSource, opened, stamp_of
-from spectrakan.data.decoding import decoding, missing_package
+from spectrakan.data.decoding import decoding
 from spectrakan.data.formats.hdf5 import require_sound_heaps
+from spectrakan.errors import require_package
 from spectrakan.fields import Source
 
 CLASSIC = (b"CDF\x01", b"CDF\x02")
@@ -22,10 +23,9 @@ def open_netcdf(path: Path, *, faults: Mapping[str, str] | None = None, classic:
     with decoding(path, kind="netCDF"):
         if not classic:
             require_sound_heaps(path)
-        try:
-            dataset = opened(path, stamp, opener)
-        except ImportError:
-            raise missing_package(path, "xarray or h5netcdf", "climate") from None
+        for package in ("xarray",) if classic else ("xarray", "h5netcdf"):
+            require_package(package, "climate", f"'{path}'")
+        dataset = opened(path, stamp, opener)
         attributes: dict[str, dict[str, Any]] = {"": {str(k): v for k, v in dataset.attrs.items()}}
         dims: dict[str, tuple[str, ...]] = {}
         for name, variable in dataset.variables.items():
