@@ -131,6 +131,7 @@ export class Gas {
   async solve() {
     if (this.busy) return;
     this.busy = true;
+    $("gas-times").textContent = "solving …";
     while (this.again) {
       this.again = false;
       const state = new Float32Array(3 * CELLS);

@@ -316,10 +316,11 @@ export class Pool {
     const x = [Math.max(0, end - span), Math.max(span / 3, end)];
     const band = this.facts.band?.relative_l2, top = band ? band[band.length - 1] : 0;
     const high = Math.max(0.01, 1.15 * Math.max(top, ...past.slice(-KEPT).map((entry) => Math.min(entry.error, 10))));
-    const bandAt = (entry) => band?.[Math.min(entry.since, band.length) - 1] ?? 0;
+    // Nothing is promised beyond the frames that it was calibrated for.
+    const promised = band && this.cells === this.facts.band.cells ? past.filter((entry) => entry.since && entry.since <= band.length) : [];
     chart($("pool-errors"), {
       x, y: [0, high], xLabel: "seconds in the pool", format: (value) => `${short(100 * value)} %`,
-      areas: band && this.cells === this.facts.band.cells ? [{ colour: "--band", points: past.map((entry) => [entry.step * water.FRAME, 0, bandAt(entry)]) }] : [],
+      areas: [{ colour: "--band", points: promised.map((entry) => [entry.step * water.FRAME, 0, band[entry.since - 1]]) }],
       lines: [{ colour: "--model", points: past.map((entry) => [entry.step * water.FRAME, entry.error]) }],
     });
     const drift = Math.max(0.01, 1.2 * Math.max(...past.map((entry) => Math.min(3, Math.abs(entry.mass - 1) || 0)), ...past.map((entry) => Math.abs(entry.truth - 1))));
@@ -331,7 +332,7 @@ export class Pool {
       ],
     });
     $("pool-band-words").textContent = !band ? "" : this.cells === this.facts.band.cells
-      ? `90 % conformal band: nine of ten pools touched at random stay inside`
+      ? `90 % conformal band for ${band.length} frames: nine of ten pools touched at random stay inside`
       : `no band on ${this.cells}²: it was calibrated on ${this.facts.band.cells}²`;
   }
 

@@ -112,11 +112,14 @@ export class Runs {
     };
     const truth = slice(one.truth, this.frame), space = one.truth.shape.slice(1, -1);
     const panels = [["Input, last frame", slice(one.input, one.input.shape[0] - 1), "sea"], ["Truth", truth, "sea"]];
-    const scores = [];
+    const scores = [], elsewhere = [];
     for (const [name, found] of [[this.run, one], [this.other, two]]) {
       if (!found || !name) continue;
-      const given = slice(found.prediction, this.frame);
-      panels.push([`${name}`, given, "sea"], [`${name}, error`, given.map((value, k) => Math.abs(value - truth[k])), "heat"]);
+      // Runs may have been tested on other samples or grids: each against its own truth.
+      const frame = Math.min(this.frame, found.truth.shape[0] - 1), given = slice(found.prediction, frame), own = slice(found.truth, frame);
+      panels.push([`${name}`, given, "sea"], [`${name}, error`, given.map((value, k) => Math.abs(value - own[k])), "heat"]);
+      for (const panel of panels.slice(-2)) panel.push(found.truth.shape.slice(1, -1));
+      if (own.length !== truth.length || own.some((value, k) => value !== truth[k])) elsewhere.push(`${name} was tested on other samples or another grid; its error is against its own truth, which is not shown.`);
       scores.push(`${name} ${short(100 * found.error)} %`);
     }
     if (one.attention) panels.push(["Attention of the token", one.attention.values, "glow"]);
@@ -125,8 +128,9 @@ export class Runs {
     $("runs-low").textContent = short(low);
     $("runs-high").textContent = short(high);
     $("runs-error-high").textContent = short(wrong);
-    const flat = space.length === 1, [nx, ny] = space;
-    $("runs-maps").replaceChildren(...panels.map(([title, values, kind], k) => {
+    const flat = space.length === 1;
+    $("runs-bars").hidden = flat; // curves have axes
+    $("runs-maps").replaceChildren(...panels.map(([title, values, kind, [nx, ny] = space], k) => {
       const figure = element("figure"), canvas = element("canvas", "", flat ? "chart" : "map");
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${title}, ${facts.fields[this.field]}`);
@@ -138,7 +142,7 @@ export class Runs {
       return figure;
     }));
     const uniform = one.attention ? ` The attention of the token goes from ${bounds(one.attention.values).map(short).join(" to ")} times uniform.` : "";
-    $("runs-words").textContent = `Sample ${this.sample + 1}: ${facts.fields[this.field]} ${time}. Relative L2 error of the whole rollout: ${scores.join(", ")}. Truth and predictions share one colour scale, errors another.${uniform} ${facts.warning}`;
+    $("runs-words").textContent = `Sample ${this.sample + 1}: ${facts.fields[this.field]} ${time}. Relative L2 error of the whole rollout: ${scores.join(", ")}. Truth and predictions share one ${flat ? "axis" : "colour scale"}, errors another.${uniform} ${elsewhere.join(" ")} ${facts.warning}`;
   }
 
   scores() {
@@ -160,14 +164,17 @@ export class Runs {
   certificate(found) {
     const box = $("runs-certificate").querySelector("div");
     if (!found) return box.replaceChildren(element("p", `None yet. Make one with: spectrakan certify ${this.run}`, "quiet"));
-    const table = element("table");
-    for (const [key, value] of Object.entries(found)) {
-      if (typeof value === "object") continue;
+    const table = element("table"), told = (value) => (Number.isFinite(value) ? short(value) : "none");
+    const row = (kind, ...cells) => {
       const line = element("tr");
-      line.append(element("td", key.replaceAll("_", " ")), element("td", typeof value === "number" ? short(value) : String(value)));
+      line.append(...cells.map((text) => element(kind, text)));
       table.append(line);
-    }
-    box.replaceChildren(table);
+    };
+    row("th", "quantity", "bound", "worst found", "status");
+    for (const [name, { value, attacked, status }] of Object.entries(found.entries ?? {})) row("td", name.replaceAll("_", " "), told(value), told(attacked), status);
+    const scroll = element("div", "", "scroll");
+    scroll.append(table);
+    box.replaceChildren(element("p", `${found.sentence}.`), scroll, element("p", `Around ${found.num_inputs} test inputs on ${(found.resolution ?? []).join(" x ")} cells.`, "quiet"));
   }
 
   // What is inside is fetched when somebody opens it.
