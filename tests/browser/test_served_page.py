@@ -197,7 +197,7 @@ def test_it_fits_a_phone(served, open_page):
         page.evaluate(f"location.hash = '#{scene}'")
         page.wait_for_selector(f"body[data-ready={scene}]")
         if scene == "runs":
-            page.evaluate("document.querySelector('#runs-name option').textContent = 'a-long-name-of-a-run (spectrakan)'")
+            page.evaluate("document.querySelector('#runs-name option').textContent = 'a-long-name-of-a-run (fno)'")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, scene
     page.evaluate("location.hash = '#pool'")
     page.wait_for_selector("body[data-ready=pool]")
