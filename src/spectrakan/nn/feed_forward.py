@@ -112,6 +112,8 @@ class Maps:
 
     def run(self, cells: Tensor, start: Tensor | None, target: Tensor, first: int = 0) -> None:
         """`start` and the network into `target` `(batch, cells, out)`, for the samples from number `first`."""
+        cells, target = self._joined(cells), self._joined(target)
+        start = None if start is None else self._joined(start)
         for at, samples in self._pieces(cells, first):
             hidden = linear(cells[at], _of(self.weights, samples), _of(self.shifts, samples), self.activation)
             found = linear(hidden, self.last[None], self.bias[None])
@@ -122,6 +124,7 @@ class Maps:
 
     def pull(self, cells: Tensor, above: Tensor, below: Tensor, first: int = 0) -> None:
         """From the gradient above to that of the field, into `below`; adds to the sums."""
+        cells, above, below = self._joined(cells), self._joined(above), self._joined(below)
         for at, samples in self._pieces(cells, first):
             weights, slope = _of(self.weights, samples), above[at]
             hidden = linear(cells[at], weights, _of(self.shifts, samples))
@@ -131,6 +134,10 @@ class Maps:
             _add(self.by_weights, samples, products(cells[at].mT, slopes))
             _add(self.by_shifts, samples, slopes.sum(1))
             below[at] = linear(slopes, weights.mT)
+
+    def _joined(self, cells: Tensor) -> Tensor:
+        """The cells of all samples as those of one, where all samples share the maps."""
+        return cells.view(1, -1, cells.shape[-1]) if len(self.weights) == len(self.shifts) == 1 else cells
 
     def _pieces(self, cells: Tensor, first: int) -> Iterator[tuple[tuple[slice, slice], slice]]:
         """Where the pieces are, some whole samples each or a part of one; the numbers of their samples."""

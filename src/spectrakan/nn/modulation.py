@@ -8,6 +8,7 @@ Shapes: features `(channel, batch, *space)`, token `(batch, token_width)`, A `(b
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, over_parts
 from spectrakan.nn.embedding import cell_shares
-from spectrakan.nn.execution import Field, force_fp32
+from spectrakan.nn.execution import Field, differentiable, force_fp32, plain_forms
 
 
 class GlobalModulation(nn.Module):
@@ -48,9 +49,9 @@ class GlobalModulation(nn.Module):
         axes: Sequence[Axis],
     ) -> Float[Tensor, "batch values"]:
         """The value A of the file's equation."""
-        flat = features.flatten(2)
-        weights = cell_softmax(torch.bmm(self.feature_query(token), flat.transpose(0, 1)), axes)
-        pooled = over_parts(torch.bmm(weights, flat.permute(1, 2, 0)), axes)
+        given, cells = self.feature_query(token), features.flatten(2).permute(1, 2, 0)
+        fused = torch.is_grad_enabled() and not plain_forms() and all(axis.space is None for axis in axes)
+        pooled = _Pool.apply(given, cells, axes) if fused else pool(given, cells, axes)  # type: ignore[no-untyped-call]
         return torch.einsum("bhc,hvc->bhv", pooled, self.value).flatten(1)
 
     def feature_query(self, token: Tensor) -> Tensor:
@@ -63,6 +64,32 @@ class GlobalModulation(nn.Module):
         """Attention weights alpha of every cell, `(batch, heads, *space)`; they sum to one over space."""
         scores: Tensor = torch.einsum("bhc,cb...->bh...", self.feature_query(token), features)
         return cell_softmax(scores.flatten(2), axes).view(scores.shape)
+
+
+def pool(query: Tensor, cells: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """The mean of `cells` `(batch, cell, channel)` by the attention of `query` `(batch, heads, channel)`."""
+    return over_parts(torch.bmm(cell_softmax(torch.bmm(query, cells.mT), axes), cells), axes)
+
+
+class _Pool(torch.autograd.Function):
+    """`pool` with both parts of the gradient of the cells, by weights and by scores, in one product."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, cells: Tensor, axes: Sequence[Axis]) -> Tensor:
+        weights = cell_softmax(torch.bmm(query, cells.mT), axes)
+        ctx.axes = axes
+        ctx.save_for_backward(query, cells, weights)
+        return torch.bmm(weights, cells)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        query, cells, weights = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of second order
+            return differentiable(pool, gradients[0], query, cells, ctx.axes)
+        slopes = torch.bmm(gradients[0], cells.mT)
+        scores = weights * (slopes - (weights * slopes).sum(-1, keepdim=True))
+        by_cells = torch.bmm(torch.cat([weights, scores], dim=1).mT, torch.cat([gradients[0], query], dim=1))
+        return torch.bmm(scores, cells), by_cells, None
 
 
 def cell_softmax(scores: Float[Tensor, "batch heads cells"], axes: Sequence[Axis]) -> Tensor:
