@@ -13,7 +13,7 @@ from experiments.archive import Archive
 from experiments.campaign import Stage
 from experiments.cells import Cell, as_overrides
 from experiments.comparison import LEAST_SEEDS, compare
-from experiments.families.catalog import FAMILIES, KINDS
+from experiments.families.catalog import FAMILIES, KINDS, family_of
 from experiments.scales import Scale, case_named
 from experiments.summaries import Reading, Results, metric_of
 from experiments.summarised_ffno import FACTORIES
@@ -51,6 +51,8 @@ COMPETITORS: dict[str, Variant] = {
 """Rows of the table of families."""
 UNCONDITIONED = ("no_token", "ffno", "fno")
 """Rows that receive parameters as channels, and no summary."""
+DECISIVE = ("whole", "no_token", "ffno")
+"""Rows that have all seeds on every family; F-FNO with a summary has them on the nonlinear ones, others have one."""
 
 OUTSIDE_NOTE = (
     "One parameter lies outside its range of training, by at most 25 % of the range's width, the others within; all "
@@ -64,12 +66,12 @@ STEP_NOTE = (
 
 def stages(scale: Scale) -> list[Stage]:
     """All rows on all cases, seed by seed, so that early seeds of all rows come first."""
-    return [lambda archive: _cells(ATTRIBUTION, scale, ROWS, (*NONLINEAR, *STEADY))]
+    return [lambda archive: _cells(scale, ROWS, (*NONLINEAR, *STEADY))]
 
 
 def family_stages(scale: Scale) -> list[Stage]:
     """All competitors on all families."""
-    return [lambda archive: _cells(PARAMETRIC, scale, COMPETITORS, family_cases())]
+    return [lambda archive: _cells(scale, COMPETITORS, family_cases())]
 
 
 def family_competitors() -> list[tuple[str, str]]:
@@ -82,17 +84,31 @@ def family_cases() -> tuple[str, ...]:
     return tuple(f"{name}_{kind}" for name in FAMILIES for kind in KINDS)
 
 
-def _cells(table: str, scale: Scale, rows: Mapping[str, Variant], cases: Sequence[str]) -> list[Cell]:
+def _cells(scale: Scale, rows: Mapping[str, Variant], cases: Sequence[str]) -> list[Cell]:
+    """Every row on every case; a row that the table of families has too is its cell, trained once."""
     return [
         Cell(
-            table, scale.name, case, row.model, _variant(name, row), seed,
+            PARAMETRIC if name in COMPETITORS and case in family_cases() else ATTRIBUTION,
+            scale.name, case, row.model, _variant(name, row), seed,
             as_overrides({**_rate(row.model, case), **row.settings}), name,
         )
         for seed in scale.seeds
         for case in cases
-        if case in scale.cases and (case not in STEADY or seed < STEADY_SEEDS)
+        if case in scale.cases
         for name, row in rows.items()
+        if seed in _seeds(scale, case, name)
     ]  # fmt: skip
+
+
+def _seeds(scale: Scale, case: str, name: str) -> Sequence[int]:
+    """The seeds of a row on a case."""
+    if case in STEADY:
+        return scale.seeds[:STEADY_SEEDS]
+    family = family_of(case)
+    summarised = ROWS[name].model in FACTORIES if name in ROWS else False
+    compared = summarised and family is not None and family.nonlinear
+    all_seeds = name in DECISIVE or compared or (case in NONLINEAR and name in ROWS)
+    return scale.seeds if all_seeds else scale.seeds[:1]
 
 
 def _rate(model: str, case: str) -> dict[str, float]:
@@ -112,7 +128,9 @@ def _variant(name: str, row: Variant) -> str:
 
 def tables(archive: Archive) -> list[Table]:
     """Errors of the rows on each case with a record, and of families the verdict against unconditioned models."""
-    families, parts = Results.of(archive, PARAMETRIC), Results.of(archive, ATTRIBUTION)
+    records = archive.records(PARAMETRIC)
+    shared = [record for record in records if record["details"]["case"] in NONLINEAR]
+    families, parts = Results(records), Results([*archive.records(ATTRIBUTION), *shared])
     made = [
         _table("Parametric families: RMSE of rollouts", families, COMPETITORS),
         _table("Parameters outside the range of training: RMSE", families, COMPETITORS, "outside", OUTSIDE_NOTE),
