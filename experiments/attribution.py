@@ -54,6 +54,7 @@ UNCONDITIONED = ("no_token", "ffno", "fno")
 DECISIVE = ("whole", "no_token", "ffno")
 """Rows that have all seeds on every family; F-FNO with a summary has them on the nonlinear ones, others have one."""
 
+TAILS = {"median": "median", "percentile_99": "99th percentile", "worst": "largest"}
 OVERVIEW = ("whole", "no_token", "ffno", "ffno_channels", "ffno_film", "fno", "paper")
 """Columns of the table that README shows."""
 OVERVIEW_NOTE = (
@@ -139,17 +140,22 @@ def tables(archive: Archive) -> list[Table]:
     families, parts = Results(records), Results([*archive.records(ATTRIBUTION), *shared])
     made = [
         _table("Parametric families: RMSE of rollouts", families, COMPETITORS),
-        _table("Parameters outside the range of training: RMSE", families, COMPETITORS, "outside", OUTSIDE_NOTE),
-        _table("Twice the time step of training: RMSE", families, COMPETITORS, "other_step", STEP_NOTE),
+        *(
+            _table(f"Parametric families: {words} of single samples' RMSE", families, COMPETITORS, f"tails.{name}")
+            for name, words in TAILS.items()
+        ),
+        _table("Parameters outside the range of training: RMSE", families, COMPETITORS, "outside.rmse", OUTSIDE_NOTE),
+        _table("Twice the time step of training: RMSE", families, COMPETITORS, "other_step.rmse", STEP_NOTE),
         _table("What each part is worth: RMSE", parts, ROWS),
     ]
     return [table for table in made if table is not None]
 
 
 def _table(title: str, results: Results, rows: Mapping[str, Variant], part: str = "", note: str = "") -> Table | None:
-    """A table of the test's RMSE, or of the one that the details hold under the name `part`."""
-    reading = _detail(part) if part else metric_of("rmse")
-    cases = [case for case in results.cases() if not part or part in results.first(case)["details"]]
+    """A table of the test's RMSE, or of a number that the details hold, such as `outside.rmse`."""
+    group, _, name = part.partition(".")
+    reading = _detail(group, name) if part else metric_of("rmse")
+    cases = [case for case in results.cases() if not part or group in results.first(case)["details"]]
     if not cases:
         return None
     lines = []
@@ -161,8 +167,8 @@ def _table(title: str, results: Results, rows: Mapping[str, Variant], part: str 
     return Table(title, tuple(Column(case) for case in cases), tuple(lines), tuple(notes))
 
 
-def _detail(part: str) -> Reading:
-    return lambda record: record["details"].get(part, {}).get("rmse")
+def _detail(group: str, name: str) -> Reading:
+    return lambda record: record["details"].get(group, {}).get(name)
 
 
 def verdicts(results: Results, rows: Mapping[str, Variant], reading: Reading = metric_of("rmse")) -> dict[str, str]:

@@ -141,6 +141,8 @@ def score_test(
         "times": scores["times"],
         "metrics_per_frame": scores["metrics_per_frame"],
     }
+    if problem.equation is not None:
+        details["tails"] = summary_of(sample_errors(model, test.trajectories, prepared.horizon))
     if problem.scored_times and any(instant <= test.trajectories.times[-1] for instant in problem.scored_times):
         at_times = evaluate(model, test.trajectories, samples=test.samples)
         details["scored_times"] = {"times": at_times["times"], **_kept(at_times)}
