@@ -86,7 +86,8 @@ def solve(initial: Tensor, times: Sequence[float], parameters: DropletParameters
     frames = initial.new_empty((samples, len(counts), nx, ny, 3), dtype=torch.float64)
 
     def run(part: slice) -> None:
-        state = _conserved(initial[part].detach().double())
+        rho, *velocities = initial[part].detach().double().unbind(-1)
+        state = torch.stack([rho, *(rho * velocity for velocity in velocities)])
         gravity = per_sample(part_of(parameters, BATCHED, part).gravity, state[0])
         stepper = SteppedInPlace(state, gravity)
         for frame, (count, length) in enumerate(zip(counts, lengths, strict=True)):
@@ -94,7 +95,8 @@ def solve(initial: Tensor, times: Sequence[float], parameters: DropletParameters
             for _ in range(count):
                 stepper.step(ratio)
             check_stable(stepper.state, ratio, gravity)
-            frames[part, frame] = _primitive(stepper.state)
+            rho, *momenta = stepper.state
+            frames[part, frame] = torch.stack([rho, *(momentum / rho for momentum in momenta)], dim=-1)
 
     for_each_part(samples, samples_at_once(initial, 3 * nx * ny), run)
     return frames
@@ -166,17 +168,6 @@ def _steps(
     counts = [math.ceil(interval / longest - 1e-6) for interval in intervals]
     lengths = [interval / max(count, 1) for interval, count in zip(intervals, counts, strict=True)]
     return counts, lengths
-
-
-def _conserved(fields: Tensor) -> Tensor:
-    """`(B, nx, ny, 3)` rho and velocities -> `(3, B, nx, ny)` mass and momenta."""
-    rho = fields[..., 0]
-    return torch.stack([rho, rho * fields[..., 1], rho * fields[..., 2]])
-
-
-def _primitive(state: Tensor) -> Tensor:
-    """`(3, B, nx, ny)` mass and momenta -> `(B, nx, ny, 3)` rho and velocities."""
-    return torch.stack([state[0], state[1] / state[0], state[2] / state[0]], dim=-1)
 
 
 EQUATION = Equation(

@@ -255,10 +255,7 @@ def to_primitive(conserved: Tensor, gamma: float) -> Tensor:
     >>> to_primitive(torch.tensor([2.0, 6.0, 17.0]), 1.5)
     tensor([2., 3., 4.])
     """
-    density, momentum, energy = conserved.unbind(0)
-    velocity = momentum / density
-    pressure = (gamma - 1.0) * (energy - 0.5 * momentum * velocity)
-    return torch.stack([density, velocity, pressure])
+    return torch.stack(_primitive(conserved, gamma))
 
 
 def hllc_flux(left: Gas, right: Gas, gamma: float) -> Gas:
