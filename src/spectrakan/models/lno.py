@@ -34,12 +34,11 @@ from spectrakan.config import Count, settings
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
-from spectrakan.nn.axis import Axis, wave_transform
+from spectrakan.nn.axis import Axis, mean_over, wave_transform
 from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
 from spectrakan.nn.execution import Field
 from spectrakan.nn.pointwise import PointwiseLinear
 from spectrakan.nn.spectral import multiply_modes
-from spectrakan.numerics.quadrature import weighted_mean
 
 PUBLISHED_SIZES: dict[int, tuple[int, int, int]] = {1: (4, 16, 128), 2: (16, 4, 128), 3: (8, 4, 64)}
 """Width, poles and readout width by the number of axes."""
@@ -112,10 +111,9 @@ class LNO(Operator):
 
 def instance_norm(field: Tensor, axes: Sequence[Axis]) -> Tensor:
     """Mean 0 and variance 1 over space, for each channel and sample, by the cells' volumes."""
-    weights = [axis.weights.to(field.dtype).to(field.device) for axis in axes]
     shape = (*field.shape[:2], *[1] * len(axes))
-    centred = field - weighted_mean(field, weights).view(shape)
-    variance = weighted_mean(centred.square(), weights).view(shape)
+    centred = field - mean_over(field, axes).view(shape)
+    variance = mean_over(centred.square(), axes).view(shape)
     return centred * torch.rsqrt(variance + NORM_FLOOR)
 
 

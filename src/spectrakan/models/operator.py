@@ -18,7 +18,7 @@ from spectrakan.nn.axis import Axis, axes_of
 from spectrakan.nn.mean_field import MeanField
 from spectrakan.nn.normalizer import Normalizer
 from spectrakan.nn.output_filter import OutputFilter
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 from spectrakan.storage import Bundle, save_bundle
 
 MIN_CELLS = 4

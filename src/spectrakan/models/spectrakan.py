@@ -12,7 +12,7 @@ ablation.
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import torch
 from pydantic import Field
@@ -158,8 +158,7 @@ class SpectraKAN(Operator):
     def token(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The token t of physical inputs, `(B, token_width)`."""
         history, params = self.network_inputs(x, params)
-        token: Tensor = self._need_token()(history, params, self.axes(history, grid))
-        return token
+        return cast(Tensor, self._need_token()(history, params, self.axes(history, grid)))
 
     def modulation(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The global value A of physical inputs, `(B, attention_width)`."""
@@ -200,16 +199,12 @@ class SpectraKAN(Operator):
 
     def _features(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis], token: Tensor | None) -> Tensor:
         conditions = () if self.conditioning is None or token is None else self.conditioning(token)
-        features: Tensor = self.trunk(with_params(channels_first(history), params), axes, conditions)
-        return features
+        return cast(Tensor, self.trunk(with_params(channels_first(history), params), axes, conditions))
 
     def _value(self, token: Tensor | None, features: Tensor, axes: Sequence[Axis]) -> Tensor | None:
-        value: Tensor | None = None
-        if token is not None and self.gml is not None:
-            value = self.gml(token, features, axes)
-        elif token is not None and self.broadcast is not None:
-            value = self.broadcast(token)
-        return value
+        if self.gml is not None:
+            return cast(Tensor, self.gml(token, features, axes))
+        return None if self.broadcast is None else cast(Tensor, self.broadcast(token))
 
     def _need_token(self) -> GlobalToken:
         if self.global_token is None:

@@ -63,20 +63,16 @@ class UNet(Operator):
             # The next multiple of the coarsest cell, at least two of them, because batch norm needs a variance.
             fitting = max(2, -(-axis.cells // coarsest)) * coarsest
             field = _continued(field, dim, fitting, axis.periodic)
-        output: Tensor = self._network(field.transpose(0, 1).contiguous())
-        for dim, axis in enumerate(axes, start=2):
-            output = output.narrow(dim, 0, axis.cells)
-        return output.movedim(1, -1)
-
-    def _network(self, field: Tensor) -> Tensor:
-        across = []
+        field, across = field.transpose(0, 1).contiguous(), []
         for level, block in enumerate(self.encoder):
             field = block(field if level == 0 else self.pool(field))
             across.append(field)
         for level in reversed(range(len(self.decoder))):
             field = self.decoder[level](torch.cat([self.rise[level](field), across[level]], dim=1))
         output: Tensor = self.out(field)
-        return output
+        for dim, axis in enumerate(axes, start=2):
+            output = output.narrow(dim, 0, axis.cells)
+        return output.movedim(1, -1)
 
 
 def _two_convolutions(dims: int, before: int, after: int) -> nn.Sequential:

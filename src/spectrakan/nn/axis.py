@@ -24,8 +24,8 @@ from spectrakan.numerics.fourier import (
     stored_modes,
     transform_matrices,
 )
-from spectrakan.numerics.quadrature import equal_weights, weighted_mean
-from spectrakan.numerics.resample import coarse_size, overlap_matrix
+from spectrakan.numerics.quadrature import weighted_mean
+from spectrakan.numerics.resample import overlap_matrix
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class Axis:
         if self.whole is not None and self.space is not None:
             larger = self.whole.coarse(stride)
             return _cut_axis(larger, tuple(round(end * larger.cells / self.total) for end in self.ends), self.space)
-        equal = uniform_axis(coarse_size(self.cells, stride), self.periodic)
+        equal = uniform_axis((self.cells + stride - 1) // stride, self.periodic)
         if self.uniform:
             return equal
         # A coarse cell has the volume of the parts of fine cells that lie in it.
@@ -204,7 +204,7 @@ def uniform_axis(cells: int, periodic: bool) -> Axis:
     """Equal cells on [0, 1]."""
     edges = torch.arange(cells + 1, dtype=torch.float64) / cells
     centres = (torch.arange(cells, dtype=torch.float64) + 0.5) / cells
-    return Axis(centres, edges, equal_weights(cells, centres), periodic, uniform=True)
+    return Axis(centres, edges, torch.ones_like(centres) / cells, periodic, uniform=True)
 
 
 @kept

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spectrakan.nn.axis import Axis, kept, uniform_axis
+from spectrakan.numerics.quadrature import cell_volumes
 from spectrakan.numerics.resample import along_axis, transfer_matrix
 
 
@@ -60,9 +61,7 @@ def cell_coordinates(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, "cells
 
 def cell_shares(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, " cells"]:
     """Each cell's share of the domain's volume, `(cells,)`, summing to one."""
-    shares = torch.ones(1, dtype=torch.float64)
-    for axis in axes:
-        shares = (shares[:, None] * axis.weights).flatten()
+    shares = cell_volumes([axis.weights for axis in axes]).flatten()
     return shares.to(like.dtype).to(like.device)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from spectrakan.errors import ShapeError
 from spectrakan.nn.axis import Axis
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 from spectrakan.numerics.resample import along_axis, transfer_matrix
 
 
@@ -47,11 +47,6 @@ class MeanField(nn.Module):
         edges = self.get_buffer(f"edges_{dim}")
         return torch.equal(edges, axis.edges.to(edges))
 
-    @property
-    def cells(self) -> tuple[int, ...]:
-        """Cells along each axis of the stored field."""
-        return tuple(self.values.shape[:-1])
-
     @torch.no_grad()
     def fit(self, fields: Iterable[Tensor], axes: Sequence[Axis], units: Callable[[Tensor], Tensor]) -> None:
         """Store, in these units, the mean over all `(samples, *space, field)`, in float64; all on these axes."""
@@ -61,8 +56,6 @@ class MeanField(nn.Module):
             if total is not None and sums.shape != total.shape:
                 raise ShapeError(f"windows must lie on one grid, got {tuple(sums.shape)} after {tuple(total.shape)}")
             total, count = sums if total is None else total + sums, count + len(field)
-        if total is None:
-            return
         self._allocate(tuple(axis.total for axis in axes), self.values)
         for dim, axis in enumerate(axes):
             self.get_buffer(f"edges_{dim}").copy_((axis.whole or axis).edges)

@@ -30,8 +30,8 @@ from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transforms, over_parts
 from spectrakan.nn.execution import Field, force_fp32
-from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis, frequencies, is_complex, stored_modes
+from spectrakan.numerics.quadrature import to_float64
 from spectrakan.numerics.resample import along_axis
 
 WAVES_OF_BOUNDARY: dict[str, Basis] = {"periodic": "fourier", "dirichlet": "sine"}

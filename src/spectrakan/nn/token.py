@@ -16,7 +16,7 @@ Shapes: history `(batch, history, *space, field)`, params `(batch, params)`.
 
 import math
 from collections.abc import Sequence
-from typing import Literal, Unpack
+from typing import Literal, Unpack, cast
 
 import torch
 from jaxtyping import Float
@@ -81,16 +81,14 @@ class GlobalToken(nn.Module):
         axes: Sequence[Axis],
     ) -> Float[Tensor, "batch token"]:
         """The token, `(batch, width)`."""
-        token: Tensor = self.network(self.summary(history, params, axes))
-        return token
+        return cast(Tensor, self.network(self.summary(history, params, axes)))
 
     def summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The summary z = P(u) with the parameters behind it, `(batch, d_0)`."""
         raw = self.raw_summary(history, params, axes)
         if self.pool != "dynamics":
             return raw
-        limited: Tensor = LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
-        return limited
+        return LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
 
     @force_fp32
     def raw_summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
