@@ -28,8 +28,7 @@ from spectrakan.training.listeners import CheckpointWriter, log_writer, require_
 from spectrakan.training.loop import Listener, train_epochs
 from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.runtime import DTYPES, enough_memory, restarts, started
-from spectrakan.training.session import Session
-from spectrakan.training.stop import Stopped, listening
+from spectrakan.training.session import Session, Stopped, listening
 
 Data = Trajectories | Path | str
 

@@ -1,12 +1,16 @@
 """Everything that changes while a run trains, in one place, so that it can be saved and put back whole.
 
-How weights move is here too: the optimizer, its learning rate over the steps, and the moving average of weights.
+How weights move is here too: the optimizer, its learning rate over the steps, and the moving average of weights; and
+what stops a run: SIGTERM, SIGINT (Ctrl-C) and SIGHUP end it after the running step, or at once where nothing is lost.
 """
 
 import math
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from types import FrameType
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +25,11 @@ from spectrakan.theory.parts import token_kan
 from spectrakan.training.objective import Objective
 from spectrakan.training.runtime import Runtime, random_states, require_compiler, restore_random
 from spectrakan.training.settings import RunSettings
-from spectrakan.training.stop import StopRequest
 
 RECOVERY_RATE = 0.5
 """What the learning rate is multiplied by at each recovery."""
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that end a run."""
 
 
 def rate_factor(step: int, total: int, *, warmup: float = 0.1) -> float:
@@ -108,6 +113,48 @@ class Position:
     running_loss: float = 0.0
     epoch_loss: float = 0.0
     epoch_steps: int = 0
+
+
+class Stopped(BaseException):
+    """A signal ended the run; `code` is the exit code that shells expect: 128 and the signal's number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.code = 128 + number
+
+
+class StopRequest:
+    """Keeps a signal while `patient`, and raises `Stopped` on it otherwise, or when it comes twice."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self.patient = False
+
+    def __call__(self) -> bool:
+        """Whether a stop was asked for."""
+        return self.number is not None
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Handle an ending signal."""
+        again = self.number is not None
+        self.number = number
+        if again or not self.patient:
+            raise Stopped(number)
+
+
+@contextmanager
+def listening() -> Iterator[StopRequest]:
+    """Take the signals for the time of a run; a run in another thread than the main one cannot."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.signal(number, request.handle) for number in ENDING}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Session:
