@@ -12,7 +12,7 @@ numbers over width².
 """
 
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -50,12 +50,11 @@ class FNOConfig:
 class LiftedOperator(Operator):
     """Lift of history, parameters and coordinates, `layers` of the subclass, pointwise readout."""
 
-    def add_lift_and_readout(self, width: int, readout_width: int) -> None:
-        """Build the first and the last part."""
-        signature = self.signature
+    def __init__(self, signature: OperatorSignature, config: Any, stages: Stages | None = None) -> None:
+        super().__init__(signature, config, stages)
         channels = signature.history * signature.in_channels + signature.num_params + signature.space_dims
-        self.lift = PointwiseLinear(channels, width)
-        self.readout = Readout(width, 0, readout_width, self.network_out_channels)
+        self.lift = PointwiseLinear(channels, config.width)
+        self.readout = Readout(config.width, 0, config.readout_width, self.network_out_channels)
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Lift, layers, readout at unit scale."""
@@ -82,7 +81,6 @@ class FNO(LiftedOperator):
 
     def __init__(self, signature: OperatorSignature, config: FNOConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
-        self.add_lift_and_readout(config.width, config.readout_width)
         bases: list[Basis] = ["fourier"] * signature.space_dims
         self.layers = nn.ModuleList(
             FourierLayer(config.width, config.num_modes, bases) for _ in range(config.num_layers)

@@ -164,29 +164,22 @@ class PoleResidue(nn.Module):
 
     def _part(self, spectrum: Tensor, gains: Sequence[Tensor], decays: Sequence[Tensor], transient: Key) -> Tensor:
         """One of the 2^d parts: modes along steady axes, cells along transient ones, `(out, batch, ..)`."""
-        modes, poles = _MODE[: len(transient)], _POLE[: len(transient)]
-        residues, place = torch.view_as_complex(self.residues), poles
-        for axis, fades in enumerate(transient):
-            if not fades:
-                after = place.replace(_POLE[axis], _MODE[axis])
-                residues = torch.einsum(f"io{place},io{_POLE[axis]}{_MODE[axis]}->io{after}", residues, gains[axis])
-                place = after
-        if not any(transient):
-            systems = residues.flatten(2).permute(2, 0, 1)
-            return multiply_modes(systems, spectrum.flatten(2)).view(spectrum.shape)
-        fading = [axis for axis, fades in enumerate(transient) if fades]
-        value, place = spectrum, f"ib{modes}"
-        for axis in fading:
-            after = "io" + place.removeprefix("io").removeprefix("i").replace(_MODE[axis], _POLE[axis])
-            value = torch.einsum(f"{place},io{_POLE[axis]}{_MODE[axis]}->{after}", value, gains[axis])
-            place = after
-        value = value * ((-1) ** len(fading) * residues)[:, :, None]
-        for axis in fading:
-            after = place.replace(_POLE[axis], _CELL[axis])
-            after = after.removeprefix("i") if axis == fading[-1] else after
-            value = torch.einsum(f"{place},io{_POLE[axis]}{_CELL[axis]}->{after}", value, decays[axis])
-            place = after
-        return value
+        axes = range(len(transient))
+        fading, steady = [a for a in axes if transient[a]], [a for a in axes if not transient[a]]
+        modes, poles = _MODE[: len(axes)], _POLE[: len(axes)]
+        mixed = "".join(_POLE[a] if transient[a] else _MODE[a] for a in axes)
+        into, out = ([f"io{_POLE[a]}{names[a]}" for a in axes] for names in (_MODE, _CELL))
+        residues = torch.view_as_complex(self.residues)
+        terms = ",".join([f"io{poles}", *(into[a] for a in steady)])
+        systems = torch.einsum(f"{terms}->io{mixed}", residues, *(gains[a] for a in steady))
+        if not fading:
+            return multiply_modes(systems.flatten(2).permute(2, 0, 1), spectrum.flatten(2)).view(spectrum.shape)
+        # From left to right: modes to poles, times the residues, poles to cells.
+        terms = ",".join([f"ib{modes}", *(into[a] for a in fading), f"io{mixed}", *(out[a] for a in fading)])
+        cells = "".join(_CELL[a] if transient[a] else _MODE[a] for a in axes)
+        matrices = (*(gains[a] for a in fading), systems, *(decays[a] for a in fading))
+        sign = -1 if len(fading) % 2 else 1
+        return sign * torch.einsum(f"{terms}->ob{cells}", spectrum, *matrices)
 
 
 def _put_together(parts: dict[Key, Tensor], axes: Sequence[Axis], analyses: Sequence[Tensor]) -> Tensor:

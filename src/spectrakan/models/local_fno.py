@@ -75,7 +75,6 @@ class LocalFNO(LiftedOperator):
 
     def __init__(self, signature: OperatorSignature, config: LocalFNOConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
-        self.add_lift_and_readout(config.width, config.readout_width)
         self.layers = nn.ModuleList(LocalFourierLayer(signature.space_dims, config) for _ in range(config.num_layers))
 
     def located(self, inputs: Tensor, axes: Sequence[Axis]) -> Tensor:

@@ -65,11 +65,6 @@ class Operator(nn.Module):
             self._set_decay(decay)
 
     @property
-    def increments(self) -> bool:
-        """Whether the network predicts the increment to the last frame."""
-        return self.predict == "increment"
-
-    @property
     def boundary(self) -> tuple[str, ...]:
         """Boundary of each axis; unknown ones count as open."""
         return self.signature.boundary or ("outflow",) * self.signature.space_dims
@@ -156,7 +151,7 @@ class Operator(nn.Module):
     def target_residual(self, window: Window) -> Tensor:
         """What the network should give, before `residual_scale`: `(B, steps, *space, out)` at unit scale."""
         targets = self.output_units.normalize(window.targets)
-        if self.increments:
+        if self.predict == "increment":
             last = self.output_units.normalize(window.inputs[:, -1:])
             return torch.cat([last, targets], dim=1).diff(dim=1)
         if self.mean_field is not None:
@@ -225,7 +220,7 @@ class Operator(nn.Module):
             return
         training = self.training
         self.eval()
-        self.output_filter.refit(map(self._residuals, windows), adding=self.increments)
+        self.output_filter.refit(map(self._residuals, windows), adding=self.predict == "increment")
         self.train(training)
 
     def examples(self, window: Window) -> Iterator[tuple[Tensor, Tensor | None, Tensor]]:

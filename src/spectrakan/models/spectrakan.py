@@ -34,12 +34,6 @@ from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
 from spectrakan.nn.token import NUM_ERRORS, GlobalToken, Pool, TokenKind, disturbed
 from spectrakan.numerics.fourier import Basis
 
-BASIS_OF_BOUNDARY: dict[str, Basis] = {
-    "periodic": "fourier",
-    "wall": "extended",
-    "outflow": "fourier",
-    "dirichlet": "extended",
-}
 BOUNDED = {"wall", "dirichlet"}
 """Boundaries near which a field behaves differently than inside."""
 
@@ -163,10 +157,7 @@ class SpectraKAN(Operator):
     def modulation(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The global value A of physical inputs, `(B, attention_width)`."""
         token, features, axes = self.token_and_features(x, params, grid)
-        value = self._value(token, features, axes)
-        if value is None:
-            raise ConfigError("this model has no modulation: it was built with token='none'")
-        return value
+        return cast(Tensor, self._value(token, features, axes))
 
     def attention(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """Attention weights of the token over the cells, `(B, 1, *space)`, summing to one."""
@@ -266,4 +257,4 @@ def bases_of(signature: OperatorSignature, config: SpectraKANConfig) -> tuple[Ba
     if config.basis != "auto":
         return (config.basis,) * signature.space_dims
     boundary = signature.boundary or ("periodic",) * signature.space_dims
-    return tuple(BASIS_OF_BOUNDARY[kind] for kind in boundary)
+    return tuple("extended" if kind in BOUNDED else "fourier" for kind in boundary)

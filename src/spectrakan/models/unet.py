@@ -77,14 +77,10 @@ class UNet(Operator):
 
 def _two_convolutions(dims: int, before: int, after: int) -> nn.Sequential:
     convolution, norm = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
-    return nn.Sequential(
-        convolution(before, after, 3, padding=1, bias=False),
-        norm(after),
-        nn.Tanh(),
-        convolution(after, after, 3, padding=1, bias=False),
-        norm(after),
-        nn.Tanh(),
-    )
+    layers: list[nn.Module] = []
+    for width in (before, after):
+        layers += [convolution(width, after, 3, padding=1, bias=False), norm(after), nn.Tanh()]
+    return nn.Sequential(*layers)
 
 
 def _continued(field: Tensor, dim: int, cells: int, periodic: bool) -> Tensor:

@@ -56,6 +56,8 @@ class MeanField(nn.Module):
             if total is not None and sums.shape != total.shape:
                 raise ShapeError(f"windows must lie on one grid, got {tuple(sums.shape)} after {tuple(total.shape)}")
             total, count = sums if total is None else total + sums, count + len(field)
+        if total is None:
+            return
         self._allocate(tuple(axis.total for axis in axes), self.values)
         for dim, axis in enumerate(axes):
             self.get_buffer(f"edges_{dim}").copy_((axis.whole or axis).edges)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis, kept
+from spectrakan.nn.axis import Axis, as_like, kept
 from spectrakan.nn.block import Block, BlockSettings, residual_blocks
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.embedding import with_coordinates
@@ -143,11 +143,10 @@ def _parts_of_matrix(matrix_of: MatrixOf, old: Axis, new: Axis, like: Tensor) ->
 @kept
 def _means(axis: Axis, larger: Axis, like: Tensor) -> Tensor:
     """D_s: means over coarse cells."""
-    return overlap_matrix(axis.edges, larger.edges).to(like.dtype).to(like.device)
+    return as_like(overlap_matrix(axis.edges, larger.edges), like)
 
 
 @kept
 def _lines(larger: Axis, axis: Axis, like: Tensor) -> Tensor:
     """U_s: straight lines between coarse cell centres."""
-    matrix = line_matrix(larger.centres, axis.centres, periodic=axis.periodic)
-    return matrix.to(like.dtype).to(like.device)
+    return as_like(line_matrix(larger.centres, axis.centres, periodic=axis.periodic), like)
