@@ -8,7 +8,7 @@ serves several steps; `strides` says which ones it is trained on.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -165,7 +165,6 @@ def _starts(trajectories: Trajectories, config: WindowSettings) -> npt.NDArray[n
 def _frames(values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """Frames `(batch, frames)` of samples `(batch,)`, in one go from memory, else sample by sample."""
     if isinstance(values, np.ndarray):
-        taken: npt.NDArray[Any] = values[samples[:, None], frames]
-        return taken
+        return cast(npt.NDArray[Any], values[samples[:, None], frames])
     parts = [slice(row[0], row[-1] + 1, row[1] - row[0] if len(row) > 1 else 1) for row in frames.tolist()]
     return np.stack([np.asarray(values[sample, part]) for sample, part in zip(samples.tolist(), parts, strict=True)])

@@ -73,7 +73,7 @@ def build_session(
 
 def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
     """Calibrate a trained model on whole rollouts of the training part."""
-    data = prepared.part("train").trajectories
+    data = prepared.parts["train"].trajectories
     horizon = min(prepared.horizon, 1 if data.steady else len(data.times) - prepared.history)
     at_stored_step = replace(prepared, config=replace(prepared.config, strides=(1,)))
     windows = at_stored_step.windows("train", horizon=horizon, starts="first")
@@ -126,7 +126,7 @@ def validator(config: RunSettings, prepared: Prepared, runtime: Runtime) -> Call
     Mean over samples and fields of ||p - t|| / ||t||, norms over all frames and cells, in physical units. Processes
     share the samples; a rollout that is not finite makes the error infinite. None where there are no such samples.
     """
-    if not prepared.part("validation").samples:
+    if not prepared.parts["validation"].samples:
         return lambda model: None
     windows = prepared.windows("validation", horizon=prepared.horizon, starts="first")
     batch = config.training.batch_size

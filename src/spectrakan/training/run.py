@@ -238,7 +238,7 @@ def _record(session: Session, prepared: Prepared, seconds: float) -> dict[str, A
     Its config, data hash, seed and versions are enough to repeat it.
     """
     model, config, runtime, data = session.model, session.config, session.runtime, prepared.trajectories
-    part, scores = prepared.part("test"), {}
+    part, scores = prepared.parts["test"], {}
     if part.samples:
         # A problem with times of its own to score has no horizon beside them.
         own = None if prepared.problem.scored_times or data.steady else prepared.horizon
@@ -247,7 +247,7 @@ def _record(session: Session, prepared: Prepared, seconds: float) -> dict[str, A
             part.trajectories,
             horizon=config.data.horizon or own,
             samples=part.samples,
-            anomalies_from=prepared.part("train").samples if prepared.problem.anomalies else None,
+            anomalies_from=prepared.parts["train"].samples if prepared.problem.anomalies else None,
             settings=EvaluationSettings(batch_size=config.training.batch_size, share=runtime.share),
         )
     return make_record(

@@ -59,7 +59,7 @@ class WeightAverage:
     need not be there.
     """
 
-    def __init__(self, model: nn.Module, decay: float, constrain: Callable[[], None] | None = None) -> None:
+    def __init__(self, model: nn.Module, decay: float, constrain: Callable[[], None] = lambda: None) -> None:
         self.model, self.constrain = model, constrain
         self.decay = decay
         self.weights: dict[str, Tensor] = {}
@@ -84,8 +84,7 @@ class WeightAverage:
         current = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
         try:
             self._put(self.weights)
-            if self.constrain is not None:
-                self.constrain()
+            self.constrain()
             yield
         finally:
             self._put(current)
@@ -234,12 +233,16 @@ class Session:
 
     def restore(self, saved: Checkpoint) -> None:
         """Stand where `saved` was taken; a state of another model is refused."""
-        self._check(saved)
+        position, own = saved.position, describe_model(self.model)
+        needed = {entry.name for entry in fields(Position)} | {"epoch", "batch", "processes"}
+        if missing := sorted(needed - position.keys()):
+            raise DataFormatError(f"the checkpoint does not say where training stood: missing {', '.join(missing)}")
+        if differing := [key for key in {**own, **saved.model} if saved.model.get(key) != own.get(key)]:
+            raise ConfigError(f"the checkpoint holds another model: its {', '.join(differing)} differ")
         self.model.load_state_dict(dict(saved.weights))
         self.average.restore(saved.average)
         self.optimizer.load_state_dict(dict(saved.optimizer))
         restore_random(dict(saved.random), self.runtime)
-        position = saved.position
         self.position = Position(**{entry.name: position[entry.name] for entry in fields(Position)})
         self.loader.restore({"epoch": position["epoch"], "batch": position["batch"]})
 
@@ -269,11 +272,3 @@ class Session:
         """The weights that are validated and kept, as copies."""
         with self.average.applied():
             return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
-
-    def _check(self, saved: Checkpoint) -> None:
-        position, own = saved.position, describe_model(self.model)
-        needed = {entry.name for entry in fields(Position)} | {"epoch", "batch", "processes"}
-        if missing := sorted(needed - position.keys()):
-            raise DataFormatError(f"the checkpoint does not say where training stood: missing {', '.join(missing)}")
-        if differing := [key for key in {**own, **saved.model} if saved.model.get(key) != own.get(key)]:
-            raise ConfigError(f"the checkpoint holds another model: its {', '.join(differing)} differ")

@@ -117,10 +117,9 @@ def _open_file(path: Path) -> Any:
     if not is_remote(path):
         return h5py.File(path, "r")
     address = ADDRESS.sub(r"\1://", str(path), count=1)
-    try:
-        import fsspec
-    except ImportError:
-        raise ConfigError(f"reading '{address}' needs fsspec: pip install fsspec, or download the file") from None
+    require_package("fsspec", "hub", f"reading '{address}'")
+    import fsspec
+
     try:
         return h5py.File(fsspec.open(address, "rb", block_size=FETCHED_BYTES).open(), "r")
     except (ImportError, ValueError) as problem:
