@@ -26,7 +26,6 @@ from spectrakan.pde.equation import Equation, NotNegative
 from spectrakan.pde.gas_scheme import GasScheme, to_conserved, to_primitive
 
 BOUNDS = (-1.0, 1.0)
-BATCHED = ("eta", "zeta")
 _WAVES = MultiModeField(length=BOUNDS[1] - BOUNDS[0], num_modes=3, window_probability=0.5)
 _REFERENCE_CELLS = 1024
 _CELLS_AT_ONCE = 31_000
@@ -144,5 +143,5 @@ EQUATION = Equation(
     parameters=CNS1DParameters,
     sample=sample,
     solve=solve,
-    batched_parameters=BATCHED,
+    batched_parameters=("eta", "zeta"),
 )
