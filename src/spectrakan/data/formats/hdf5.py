@@ -117,8 +117,7 @@ def _open_file(path: Path) -> Any:
     if not is_remote(path):
         return h5py.File(path, "r")
     address = ADDRESS.sub(r"\1://", str(path), count=1)
-    require_package("fsspec", "hub", f"reading '{address}'")
-    import fsspec
+    import fsspec  # which torch brings
 
     try:
         return h5py.File(fsspec.open(address, "rb", block_size=FETCHED_BYTES).open(), "r")
