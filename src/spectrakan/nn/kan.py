@@ -60,18 +60,13 @@ class KANLayer(nn.Module):
                 f"and {num_intervals} intervals"
             )
         self.in_features, self.out_features = in_features, out_features
-        self.spline_order, self.extension = spline_order, extension
+        self.spline_order, self.num_intervals, self.extension = spline_order, num_intervals, extension
         start = bspline.uniform_knots(*grid_range, num_intervals, spline_order).to(torch.get_default_dtype())
         self.knots = Knots(start.expand(in_features, -1))
         scale = in_features**-0.5
         self.base_weight = nn.Parameter(torch.empty(out_features, in_features).uniform_(-1, 1) * scale * 3**0.5)
         self.spline_weight = nn.Parameter(torch.full((out_features, in_features), scale))
         self.coefficients = nn.Parameter(0.1 * torch.randn(out_features, in_features, num_intervals + spline_order))
-
-    @property
-    def num_intervals(self) -> int:
-        """Number G of knot intervals inside the grid."""
-        return self.coefficients.shape[-1] - self.spline_order
 
     def forward(self, x: Tensor) -> Tensor:
         """`(batch, in)` -> `(batch, out)`."""

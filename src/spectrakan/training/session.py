@@ -174,6 +174,7 @@ class Session:
         self.model, self.loader, self.config, self.runtime = objective.model, loader, config, runtime
         self.data_sha256, self.validate = data_sha256, validate
         self.position = Position()
+        self.total_steps = config.training.epochs * len(loader)
         self.constrain()
         self.average = WeightAverage(self.model, self.model.stages.ema_decay, self.constrain)
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
@@ -196,18 +197,6 @@ class Session:
         self.checkpoint_wanted: Callable[[], bool] = lambda: False
         self.stopping = False
         self.checkpoint_due = False
-
-    @property
-    def total_steps(self) -> int:
-        """Steps of the whole training."""
-        return self.config.training.epochs * len(self.loader)
-
-    @property
-    def rate(self) -> float:
-        """The learning rate of the next step."""
-        training = self.config.training
-        shape = rate_factor(self.position.step, self.total_steps, warmup=training.warmup)
-        return training.learning_rate * shape * self.position.rate_factor
 
     def constrain(self) -> None:
         """Bring the weights back to where the settings want them; where nothing is capped, nothing happens."""
