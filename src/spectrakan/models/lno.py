@@ -120,7 +120,7 @@ def instance_norm(field: Tensor, axes: Sequence[Axis]) -> Tensor:
 MIN_DECAY = 0.05
 """Slowest decay over the unit length: below it, steady and transient part would cancel to rounding error."""
 FIRST_DECAYS = (1.0, 8.0)
-"""Decays before training, uniform between."""
+"""Decays before training, uniform between; frequencies are uniform up to half a cycle a pole."""
 
 _MODE, _POLE, _CELL = "pqr", "xyz", "uvw"
 Key = tuple[bool, ...]
@@ -135,7 +135,12 @@ class PoleResidue(nn.Module):
     def __init__(self, width: int, num_poles: int, space_dims: int) -> None:
         super().__init__()
         pairs = (width, width)
-        self.poles = nn.ParameterList(_first_poles((*pairs, num_poles)) for _ in range(space_dims))
+        self.poles = nn.ParameterList()
+        low, high = FIRST_DECAYS
+        for _ in range(space_dims):
+            decay = low + (high - low) * torch.rand(*pairs, num_poles)
+            frequency = math.pi * num_poles * (2 * torch.rand(*pairs, num_poles) - 1)
+            self.poles.append(torch.stack([torch.expm1(decay - MIN_DECAY).log(), frequency], dim=-1))
         # A system whose poles all respond at their own decay's size keeps the variance of its input.
         size = (sum(FIRST_DECAYS) / 2) ** space_dims / math.sqrt(2 * width * num_poles**space_dims)
         self.residues = nn.Parameter(size * torch.randn(*pairs, *[num_poles] * space_dims, 2))
@@ -193,12 +198,3 @@ def _put_together(parts: dict[Key, Tensor], axes: Sequence[Axis], analyses: Sequ
             for key in itertools.product((False, True), repeat=number)
         }
     return parts[()]
-
-
-def _first_poles(shape: tuple[int, ...]) -> Tensor:
-    """Decays uniform in `FIRST_DECAYS`, frequencies uniform up to half a cycle a pole."""
-    low, high = FIRST_DECAYS
-    decay = low + (high - low) * torch.rand(shape)
-    raw = torch.expm1(decay - MIN_DECAY).log()
-    frequency = math.pi * shape[-1] * (2 * torch.rand(shape) - 1)
-    return torch.stack([raw, frequency], dim=-1)

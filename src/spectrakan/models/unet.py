@@ -62,7 +62,10 @@ class UNet(Operator):
         for dim, axis in enumerate(axes, start=2):
             # The next multiple of the coarsest cell, at least two of them, because batch norm needs a variance.
             fitting = max(2, -(-axis.cells // coarsest)) * coarsest
-            field = _continued(field, dim, fitting, axis.periodic)
+            if fitting > axis.cells:  # periodic, or with the last value repeated
+                index = torch.arange(fitting, device=field.device)
+                index = index.remainder(axis.cells) if axis.periodic else index.clamp_max(axis.cells - 1)
+                field = field.index_select(dim, index)
         field, across = field.transpose(0, 1).contiguous(), []
         for level, block in enumerate(self.encoder):
             field = block(field if level == 0 else self.pool(field))
@@ -81,13 +84,3 @@ def _two_convolutions(dims: int, before: int, after: int) -> nn.Sequential:
     for width in (before, after):
         layers += [convolution(width, after, 3, padding=1, bias=False), norm(after), nn.Tanh()]
     return nn.Sequential(*layers)
-
-
-def _continued(field: Tensor, dim: int, cells: int, periodic: bool) -> Tensor:
-    """The field on `cells` cells along one axis: periodic, or with its last value repeated."""
-    present = field.shape[dim]
-    if cells == present:
-        return field
-    index = torch.arange(cells, device=field.device)
-    index = index.remainder(present) if periodic else index.clamp_max(present - 1)
-    return field.index_select(dim, index)

@@ -61,8 +61,10 @@ class KANLayer(nn.Module):
             )
         self.in_features, self.out_features = in_features, out_features
         self.spline_order, self.num_intervals, self.extension = spline_order, num_intervals, extension
-        start = bspline.uniform_knots(*grid_range, num_intervals, spline_order).to(torch.get_default_dtype())
-        self.knots = Knots(start.expand(in_features, -1))
+        # Equal spacing on the grid's range, and `spline_order` knots more on either side.
+        steps = torch.arange(-spline_order, num_intervals + spline_order + 1, dtype=torch.float64)
+        start = grid_range[0] + steps * (grid_range[1] - grid_range[0]) / num_intervals
+        self.knots = Knots(start.to(torch.get_default_dtype()).expand(in_features, -1))
         scale = in_features**-0.5
         self.base_weight = nn.Parameter(torch.empty(out_features, in_features).uniform_(-1, 1) * scale * 3**0.5)
         self.spline_weight = nn.Parameter(torch.full((out_features, in_features), scale))

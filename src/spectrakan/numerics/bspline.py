@@ -13,12 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def uniform_knots(low: float, high: float, num_intervals: int, order: int) -> Tensor:
-    """Equal spacing on [low, high] in `num_intervals` pieces and `order` more on either side, float64."""
-    steps = torch.arange(-order, num_intervals + order + 1, dtype=torch.float64)
-    return low + steps * (high - low) / num_intervals
-
-
 def find_interval(
     x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"]
 ) -> Int[Tensor, "inputs batch"]:

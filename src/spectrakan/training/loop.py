@@ -16,7 +16,6 @@ from torch import Tensor
 
 from spectrakan.fields import Window
 from spectrakan.training.objective import horizon_at
-from spectrakan.training.runtime import noise_source
 from spectrakan.training.session import Session, rate_factor
 
 SETTLED = 10
@@ -139,7 +138,9 @@ def _gradient(session: Session, window: Window) -> float:
     """Leave the gradient of the mean loss of a batch in the weights, the mean over processes; gives the loss."""
     config, position, runtime = session.config, session.position, session.runtime
     horizon = horizon_at(position.step / session.total_steps, config.training)
-    noise = noise_source(config.runtime.seed, position.step, runtime.rank)
+    # From the numbers of step and process alone, so nothing has to be saved.
+    seed = ((config.runtime.seed * 1_000_003 + runtime.rank) * 1_000_003 + position.step) % 2**63
+    noise = torch.Generator().manual_seed(seed)
     session.optimizer.zero_grad()
     with runtime.autocast():
         loss: Tensor = session.objective(window, horizon, noise)

@@ -250,11 +250,6 @@ def restore_random(states: dict[str, Tensor], runtime: Runtime) -> None:
         torch.cuda.set_rng_state(state, runtime.device)
 
 
-def noise_source(seed: int, step: int, rank: int) -> torch.Generator:
-    """Random numbers of one step and process, from their numbers alone, so nothing has to be saved."""
-    return torch.Generator().manual_seed(((seed * 1_000_003 + rank) * 1_000_003 + step) % 2**63)
-
-
 class SyncedBatchNorm(_BatchNorm):
     """Batch normalisation over the batches of all processes, so that two of them equal one with the doubled batch.
 
