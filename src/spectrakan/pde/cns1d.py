@@ -100,22 +100,17 @@ def solve(initial: Tensor, times: Sequence[float], parameters: CNS1DParameters) 
         boundary=parameters.boundary,
         courant=parameters.courant,
     )
-    coarse = to_conserved(initial.to(torch.float64).permute(2, 1, 0), parameters.gamma)
-    fine = _refine(coarse, factor, parameters).contiguous()
+    fine = to_conserved(initial.to(torch.float64).permute(2, 1, 0), parameters.gamma)
+    if factor > 1:
+        flat = fine.repeat_interleave(factor, 1)
+        fine = refine_cells(pad_ghost_cells(fine, 1, parameters.boundary), 1, factor)
+        # Where divided cells would have a negative pressure, all parts of the cell keep its average.
+        lowest = to_primitive(fine, parameters.gamma)[2].reshape(-1, factor, fine.shape[-1]).amin(1)
+        fine = torch.where((lowest > 0.0).repeat_interleave(factor, 0), fine, flat)
     pool = max(1, _CELLS_AT_ONCE // (cells * factor))
-    frames = advance_to_frames(fine, times, scheme.take_step, scheme.stable_step, axis=2, pool=pool)
+    frames = advance_to_frames(fine.contiguous(), times, scheme.take_step, scheme.stable_step, axis=2, pool=pool)
     averages = block_mean(frames, -1, factor).movedim(2, 0)
     return to_primitive(averages, parameters.gamma).movedim(0, -1).contiguous()
-
-
-def _refine(coarse: Tensor, factor: int, parameters: CNS1DParameters) -> Tensor:
-    """Divide cells; where that would make a pressure negative, all parts of the cell keep its average."""
-    if factor == 1:
-        return coarse
-    fine = refine_cells(pad_ghost_cells(coarse, 1, parameters.boundary), 1, factor)
-    flat = coarse.repeat_interleave(factor, 1)
-    lowest = to_primitive(fine, parameters.gamma)[2].reshape(-1, factor, fine.shape[-1]).amin(1)
-    return torch.where((lowest > 0.0).repeat_interleave(factor, 0), fine, flat)
 
 
 def _positive_field(num_samples: int, centres: Tensor, low: float, high: float, generator: torch.Generator) -> Tensor:
