@@ -11,7 +11,7 @@ paper      500 epochs on as many samples as the paper has
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 from spectrakan.config import build_settings
 from spectrakan.data.problems import Problem
@@ -19,8 +19,7 @@ from spectrakan.errors import ConfigError, nearest
 from spectrakan.models.catalog import complete_settings
 from spectrakan.training.settings import RunSettings
 
-Budget = Literal["smoke", "short", "long", "paper"]
-BUDGETS: tuple[str, ...] = get_args(Budget)
+BUDGETS = ("smoke", "short", "long", "paper")
 LONGER = 10
 """Epochs of `long` over those of `short`."""
 STEPS: dict[str, int] = {"smoke": 4, "short": 1_000, "long": 10_000}
