@@ -103,7 +103,7 @@ def load_subject(
         note = _training_samples(folder, found)
         return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
     prepared = prepared_run(resolved, resolution, space)
-    part = prepared.part("test")
+    part = prepared.parts["test"]
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")
     return Subject(folder, resolved, model, part.trajectories, part.samples, "test", False, _prepared=prepared)
