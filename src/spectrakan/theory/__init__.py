@@ -2,5 +2,3 @@
 
 from spectrakan.theory.certificate import Certificate
 from spectrakan.theory.certify import CertifySettings, certify, certify_radii
-
-__all__ = ["Certificate", "CertifySettings", "certify", "certify_radii"]
