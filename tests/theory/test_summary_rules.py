@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from motions import around
 
 import spectrakan as sk
 from spectrakan.nn.axis import axes_of
@@ -29,7 +30,7 @@ def inputs_near(source, centres, size, count):
         reach = size * torch.rand(centre.shape, generator=source, dtype=torch.float64)
         ways = 2 * torch.rand(count, *centre.shape[1:], generator=source, dtype=torch.float64) - 1
         ways[: count // 2] = ways[: count // 2].sign()
-        motions.append(Motion.around(centre, reach, torch.rand_like(reach)))
+        motions.append(around(centre, reach, torch.rand_like(reach)))
         points.append(centre + ways * reach)
     return motions, points
 

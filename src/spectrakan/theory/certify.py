@@ -11,7 +11,6 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from spectrakan.config import settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid
 from spectrakan.models.operator import Operator
@@ -33,14 +32,6 @@ TOO_LARGE = (
 UNBOUNDED = "no finite bound in float64 for {}: weights or values are too large"
 
 
-@settings
-class CertifySettings:
-    """Effort of a certificate."""
-
-    attack: AttackSettings = AttackSettings()
-    """Effort of the attacks on the bounds."""
-
-
 def certify(
     model: Operator,
     inputs: Tensor,
@@ -48,13 +39,14 @@ def certify(
     *,
     params: Tensor | None = None,
     grid: Grid | None = None,
-    config: CertifySettings | None = None,
+    config: AttackSettings | None = None,
 ) -> Certificate:
     """Bound how much token, modulation and prediction can change, and try to break the bounds.
 
     `inputs` `(B, history, *space, in)` and `params` are physical; the region is the sup-norm ball of `radius` in
     normalised units around each input, with fixed parameters. Everything is computed in float64 for the model with
-    exactly the given weights. What has no finite bound is infinite, and a note names it.
+    exactly the given weights. What has no finite bound is infinite, and a note names it. `config` says how hard the
+    attacks try.
 
     >>> import torch
     >>> from spectrakan.fields import OperatorSignature
@@ -75,7 +67,7 @@ def certify_radii(
     *,
     params: Tensor | None = None,
     grid: Grid | None = None,
-    config: CertifySettings | None = None,
+    config: AttackSettings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Certificate]:
     """A certificate for every radius; linear parts depend on it, so that each has a run of bounds of its own.
@@ -89,7 +81,7 @@ def certify_radii(
     if bad := [radius for radius in radii if not 0 < radius < math.inf]:
         raise ConfigError(f"the radius of the region must be positive and finite, got {bad[0]}")
     region = _Region.of(model, inputs, params, grid)
-    tries = (config or CertifySettings()).attack
+    tries = config or AttackSettings()
     count = inputs.shape[0]
 
     def bounds(number: int) -> list[SampleBounds]:

@@ -6,8 +6,6 @@ of the constants of single steps would grow by their K-th power.
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,16 +15,9 @@ from spectrakan.fields import Grid
 from spectrakan.models.operator import Operator
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.attack import AttackSettings, attack, largest
-from spectrakan.theory.program import Program, Run
+from spectrakan.theory.certificate import Entry
+from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach
-
-
-@dataclass(frozen=True)
-class Growth:
-    """Of one predicted frame: the bound of its change over the radius, and the worst change that was found."""
-
-    bound: float
-    attacked: float
 
 
 def rollout_growth(
@@ -38,15 +29,17 @@ def rollout_growth(
     params: Tensor | None = None,
     grid: Grid | None = None,
     config: AttackSettings | None = None,
-) -> list[Growth]:
+) -> list[Entry]:
     """Bounds of `steps` frames around one physical window `(1, history, *space, field)`, in normalised units.
+
+    Each is of the change of one frame over the radius.
 
     >>> from spectrakan.fields import OperatorSignature
     >>> from spectrakan.models import build_model
     >>> signature = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
     >>> model = build_model("spectrakan", signature, width=4, num_modes=2, num_layers=2)
     >>> found = rollout_growth(model, torch.randn(1, 1, 8, 1), 2, 0.001)
-    >>> all(each.attacked <= each.bound for each in found)
+    >>> all(each.attacked <= each.value for each in found)
     True
     """
     if not model.signature.evolves or inputs.shape[0] != 1 or steps < 1:
@@ -71,10 +64,9 @@ def rollout_growth(
     reach = Reach(Program(run, centre, [each for each in exact.modules() if isinstance(each, KANLayer)]), radius)
     growth = []
     for name in map(str, range(steps)):
-        found = attack(partial(_named, run, name), centre, radius, largest, config or AttackSettings())
-        growth.append(Growth(float(reach.target(name).motion.reach.amax()) / radius, found.change))
+        found = attack(
+            lambda history, name=name: run(history)[name], centre, radius, largest, config or AttackSettings()
+        )
+        bound = float(reach.target(name).motion.reach.amax()) / radius
+        growth.append(Entry(bound, "certified", f"change of frame {name}", found.change))
     return growth
-
-
-def _named(run: Run, name: str, history: Tensor) -> Tensor:
-    return run(history)[name]

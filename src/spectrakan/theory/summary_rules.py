@@ -7,8 +7,6 @@
 Changes are bounded in Euclidean norms of whole groups of numbers (`Motion.sizes`). Proofs are in docs/theory.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
