@@ -30,18 +30,9 @@ Array = npt.NDArray[np.float32]
 class Shipped:
     """A model of the package."""
 
-    name: str
-
-    @cached_property
-    def model(self) -> Operator:
-        """Read when it is first used."""
-        return from_pretrained(self.name).eval()
-
-    @cached_property
-    def facts(self) -> dict[str, Any]:
-        """Training range, scores, band and certificate, as the model's card has them."""
-        found: dict[str, Any] = read_json(PRETRAINED / f"{self.name}.json")
-        return found
+    model: Operator
+    facts: dict[str, Any]
+    """Training range, scores, band and certificate, as the model's card has them."""
 
     @property
     def task(self) -> str:
@@ -137,7 +128,9 @@ Known = Shipped | GivenRun
 
 def known_models(runs: Sequence[GivenRun]) -> dict[str, Known]:
     """All models by name; a run with the name of another gets a number behind it."""
-    table: dict[str, Known] = {name: Shipped(name) for name in shipped()}
+    table: dict[str, Known] = {
+        name: Shipped(from_pretrained(name).eval(), read_json(PRETRAINED / f"{name}.json")) for name in shipped()
+    }
     for run in runs:
         name, number = run.name, 2
         while name in table:
