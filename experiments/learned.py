@@ -94,9 +94,9 @@ def widest_edges(view: LayerView, most: int = MOST_EDGES) -> list[tuple[int, int
 def _draw(axes: Axes, view: LayerView, edge: tuple[int, int]) -> None:
     out, into = edge
     points, knots = view.points[into].numpy(), view.knots[into].numpy()
-    sides, shares = (part[into].numpy() for part in view.density())
+    counts, sides = np.histogram(view.inputs[into].numpy(), bins=40, range=(points[0], points[-1]))
     shade = axes.twinx()
-    shade.stairs(shares, sides, fill=True, color="0.88")
+    shade.stairs(counts / counts.sum(), sides, fill=True, color="0.88")
     shade.set_yticks([])
     # The curve lies above the shade although its axes were made first.
     axes.set_zorder(shade.get_zorder() + 1)

@@ -33,15 +33,6 @@ def test_the_spread_is_that_of_each_edge_alone():
         assert torch.allclose(sums, layer(samples))
 
 
-def test_the_density_counts_the_samples():
-    kan, samples = drawn()
-    view = edge_views(kan, samples)[0]
-    edges, shares = view.density(bins=7)
-    for i in range(3):
-        counted = torch.histogram(samples[:, i], edges[i]).hist / 200
-        assert torch.allclose(shares[i], counted)
-
-
 def test_too_few_samples_are_refused():
     kan, samples = drawn()
     with pytest.raises(ConfigError, match="at least 2 samples"):

@@ -18,9 +18,8 @@ from spectrakan.theory.norms import nan_to_inf
 from spectrakan.theory.parts import model_map
 from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach
-from spectrakan.theory.rollout_bounds import rollout_growth
 from spectrakan.theory.rules import Curve, Product
-from spectrakan.theory.sample_bounds import bound_sample, model_program
+from spectrakan.theory.sample_bounds import bound_sample, model_program, rollout_growth
 from spectrakan.theory.slopes import FUNCTIONS
 
 SMALL = {

@@ -30,15 +30,6 @@ class LayerView:
         """Standard deviation of every edge's outputs over the data."""
         return self.outputs.std(-1, correction=0)
 
-    def density(self, bins: int = 40) -> tuple[Float[Tensor, "input edges"], Float[Tensor, "input bins"]]:
-        """Histogram of the inputs over the points' range: bin edges, and shares that sum to one."""
-        low, high = self.points[:, :1], self.points[:, -1:]
-        edges = low + (high - low) * torch.linspace(0, 1, bins + 1, dtype=low.dtype)
-        index = ((self.inputs - low) / (high - low) * bins).long().clamp(0, bins - 1)
-        counts = torch.zeros(len(low), bins, dtype=low.dtype)
-        counts.scatter_add_(1, index, torch.ones_like(self.inputs))
-        return edges, counts / self.inputs.shape[1]
-
 
 @torch.no_grad()
 def edge_views(kan: KAN, samples: Float[Tensor, "samples in"], *, num_points: int = 200) -> list[LayerView]:
