@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
+import torch
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -155,10 +157,8 @@ def build_app(runs: Sequence[GivenRun] = (), host: str = "127.0.0.1") -> Starlet
     )
 
 
-def server_config(app: Starlette, host: str, port: int) -> Any:
+def server_config(app: Starlette, host: str, port: int) -> uvicorn.Config:
     """Uvicorn's settings: quiet, and with bounds on headers and connections."""
-    import uvicorn
-
     return uvicorn.Config(
         app,
         host=host,
@@ -175,9 +175,6 @@ def server_config(app: Starlette, host: str, port: int) -> Any:
 
 def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str], None]) -> None:
     """Answer requests until the process is stopped; `started` is called with the page's address."""
-    import torch
-    import uvicorn
-
     # Fields this small gain nothing from a second thread, which the browser needs.
     torch.set_num_threads(1)
     try:
@@ -187,10 +184,7 @@ def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str
         reason = str(problem.strerror).partition(" (")[0]
         raise ConfigError(f"cannot listen on port {port} of {host}: {reason}; --port 0 takes a free one") from None
 
-    class Told(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            name = f"[{host}]" if ":" in host else host
-            started(f"http://{name}:{bound.getsockname()[1]}/")
-
-    Told(server_config(build_app(runs, host), host, port)).run([bound])
+    server = uvicorn.Server(server_config(build_app(runs, host), host, port))
+    name = f"[{host}]" if ":" in host else host
+    started(f"http://{name}:{bound.getsockname()[1]}/")  # whoever connects now is answered once the server runs
+    server.run([bound])

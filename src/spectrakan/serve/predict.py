@@ -113,8 +113,9 @@ def as_npz(values: npt.NDArray[np.float32]) -> bytes:
 
 def as_json(values: npt.NDArray[np.float32], model: str, seconds: float) -> bytes:
     """A JSON document; a prediction that is not finite has null in its place."""
-    finite = np.isfinite(values)
-    plain = values if finite.all() else np.where(finite, values.astype(object), None)
+    plain = values.astype(object) if not np.isfinite(values).all() else values
+    if plain.dtype == object:
+        plain[~np.isfinite(values)] = None
     return json.dumps({"model": model, "seconds": seconds, "values": plain.tolist()}).encode()
 
 

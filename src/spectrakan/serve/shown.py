@@ -11,7 +11,7 @@ import torch
 
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import first_windows, predict_frames
+from spectrakan.evaluation.batches import first_windows, predicted_batches
 from spectrakan.evaluation.operators import as_operator
 from spectrakan.fields import Trajectories
 from spectrakan.models import Operator, from_pretrained
@@ -75,11 +75,9 @@ class GivenRun:
 
     def sample(self, index: int) -> tuple[dict[str, Array], float]:
         """Input, truth, prediction and attention of a sample, and the mean relative L2 error."""
-        operator = as_operator(self.model, self.trajectories)
         ahead = len(self.trajectories.times) - self.model.signature.history
         horizon = min(MOST_FRAMES, ahead) if self.model.signature.evolves else 1
-        window = first_windows(operator, self.trajectories, [self.samples[index]], horizon).gather(range(1))
-        given = predict_frames(operator, window.inputs, horizon, window.params, window.grid)
+        ((window, given),) = predicted_batches(self.model, self.trajectories, [self.samples[index]], horizon)
         parts = {"input": window.inputs[0], "truth": window.targets[0], "prediction": given[0]}
         if self.model.name == "spectrakan" and window.params is None:
             with torch.inference_mode():
