@@ -29,13 +29,10 @@ def export(
     spectrakan export RUN                                           a program of torch.export, .pt2
     spectrakan export RUN --format aotinductor                      compiled for this machine, .pt2
     """
-    from spectrakan.errors import ConfigError, nearest
     from spectrakan.export import ENDINGS, export_model
     from spectrakan.models import from_pretrained
 
-    if kind not in ENDINGS:
-        raise ConfigError(f"unknown format '{kind}'{nearest(kind, ENDINGS)}")
-    path = output or Path(f"{run.resolve().name}{ENDINGS[kind]}")
+    path = output or Path(f"{run.resolve().name}{ENDINGS.get(kind, '')}")
     made = export_model(from_pretrained(run), path, kind, grid=_grid(run), force=force)
     cells = "any number of equal cells" if made.cells is None else f"{' x '.join(map(str, made.cells))} cells"
     worst = max(made.errors.values())

@@ -66,7 +66,7 @@ def stability(
         finite.append(frames.isfinite().flatten(2).all(-1))
         away = (frames.to(torch.float64) - (low + high) / 2).abs()
         inside.append(~(away > limit * (high - low)).flatten(2).any(-1))
-    errors, times = torch.cat(relative), _times(data, history, total)
+    errors, times = torch.cat(relative), predicted_times(data, history, total)
     outcomes: list[dict[str, Any]] = []
     for sample, number, near, each in zip(chosen, torch.cat(finite), torch.cat(inside), errors, strict=True):
         broken = (~(number & near)).nonzero().flatten().tolist()
@@ -125,7 +125,7 @@ def _errors(pred: Tensor, target: Tensor, grid: Grid) -> Tensor:
     return mean.masked_fill(~pred.isfinite().flatten(2).all(-1), torch.nan)
 
 
-def _times(data: Trajectories, history: int, frames: int) -> list[float]:
+def predicted_times(data: Trajectories, history: int, frames: int) -> list[float]:
     """Times of the predicted frames; beyond the end of the data with their last step."""
     ahead = [float(time) for time in data.times[history : history + frames]]
     last = ahead[-1] if ahead else float(data.times[-1])
