@@ -169,7 +169,12 @@ def calibrated(
 
 
 def band_coverage(
-    model: nn.Module, bands: Bands, trajectories: Trajectories, samples: Sequence[int]
+    model: nn.Module,
+    bands: Bands,
+    trajectories: Trajectories,
+    samples: Sequence[int],
+    *,
+    settings: EvaluationSettings = DEFAULT,
 ) -> dict[str, Any]:
     """Coverage of bands on trajectories that did not calibrate them, beside the promise; and their widths.
 
@@ -177,7 +182,7 @@ def band_coverage(
     `half_width` is the mean over cells, by field and frame, in physical units.
     """
     frames = int(bands.half_width.shape[0])
-    found = bands.measure(*all_predicted(model, trajectories, samples, frames))
+    found = bands.measure(*all_predicted(model, trajectories, samples, frames, settings))
     widths = bands.half_width.flatten(1, -2).mean(1)
     return as_json(
         heading(as_operator(model, trajectories), trajectories, len(samples), frames)

@@ -135,6 +135,10 @@ class GridPart(Grid):
             raise ShapeError(f"expected {self.whole.shape[0]} cells along axis {dim}, got {field.shape[dim]}")
         return field[(slice(None),) * dim + (slice(start, stop),)]
 
+    def join(self, part: Tensor, dim: int) -> Tensor:
+        """The whole field from every process's part, without a gradient, on all of them."""
+        return self.space.join(part, dim)
+
 
 def whole_of(grid: Grid) -> Grid:
     """The whole grid of a part; any other grid itself."""
@@ -143,7 +147,7 @@ def whole_of(grid: Grid) -> Grid:
 
 def joined(field: Tensor, grid: Grid | None, dim: int) -> Tensor:
     """The whole of a field whose first axis of space is `dim`, without a gradient where it is cut."""
-    return grid.space.join(field, dim) if isinstance(grid, GridPart) else field
+    return grid.join(field, dim) if isinstance(grid, GridPart) else field
 
 
 def summed(tensor: Tensor, grid: Grid | None) -> Tensor:

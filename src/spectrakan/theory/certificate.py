@@ -51,10 +51,6 @@ class LayerEdges:
     exact: list[list[float]]
     on_region: list[list[float]]
 
-    def largest(self) -> dict[str, float]:
-        """The steepest edge by each of the three."""
-        return {name: max(map(max, getattr(self, name))) for name in ("lemma", "exact", "on_region")}
-
 
 @dataclass(frozen=True)
 class Certificate:
