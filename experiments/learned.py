@@ -19,8 +19,7 @@ from spectrakan.nn.kan import KAN
 from spectrakan.report.figures.appearance import SEQUENTIAL, blank_figure, figure_style
 from spectrakan.report.figures.curves import plain_grid
 from spectrakan.report.figures.maps import Values
-from spectrakan.theory.edge_views import LayerView, edge_views
-from spectrakan.theory.parts import token_inputs
+from spectrakan.theory.parts import LayerView, edge_views, token_inputs
 
 SECTION = "What SpectraKAN has learned"
 MOST_EDGES = 16

@@ -7,7 +7,7 @@ import torch
 
 from spectrakan.errors import ConfigError
 from spectrakan.nn.kan import KAN
-from spectrakan.theory.edge_views import edge_views
+from spectrakan.theory.parts import edge_views
 
 
 def drawn() -> tuple[KAN, torch.Tensor]:

@@ -19,7 +19,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, Samples, all_or, heading, predicted_batches
 from spectrakan.evaluation.evaluate import scored_frames
 from spectrakan.evaluation.operators import as_operator
-from spectrakan.fields import Grid, Trajectories
+from spectrakan.fields import Trajectories
 from spectrakan.metrics import relative_error
 from spectrakan.runs.record import as_json
 
@@ -62,8 +62,11 @@ def stability(
     finite: list[Tensor] = []
     inside: list[Tensor] = []
     for window, frames in predicted_batches(operator, data, chosen, total, settings):
-        relative.append(_errors(frames[:, : window.targets.shape[1]], window.targets, data.grid))
         finite.append(frames.isfinite().flatten(2).all(-1))
+        # The mean over fields whose truth is not zero; NaN where the prediction is not finite.
+        known = window.targets.shape[1]
+        mean = relative_error(frames[:, :known], window.targets, data.grid).nanmean(-1)
+        relative.append(mean.masked_fill(~finite[-1][:, :known], torch.nan))
         away = (frames.to(torch.float64) - (low + high) / 2).abs()
         inside.append(~(away > limit * (high - low)).flatten(2).any(-1))
     errors, times = torch.cat(relative), predicted_times(data, history, total)
@@ -114,15 +117,6 @@ def data_range(trajectories: Trajectories, samples: Sequence[int]) -> tuple[Tens
     # A field that is constant in the data has no range; its magnitude is used instead.
     size = np.maximum(np.abs(low), np.finfo(np.float64).tiny) * (low == high) / 2
     return torch.from_numpy(low - size), torch.from_numpy(high + size)
-
-
-def _errors(pred: Tensor, target: Tensor, grid: Grid) -> Tensor:
-    """Relative L2 error of each sample and frame `(samples, time)`: the mean over fields whose truth is not zero.
-
-    NaN where the prediction is not finite.
-    """
-    mean = relative_error(pred, target, grid).nanmean(-1)
-    return mean.masked_fill(~pred.isfinite().flatten(2).all(-1), torch.nan)
 
 
 def predicted_times(data: Trajectories, history: int, frames: int) -> list[float]:

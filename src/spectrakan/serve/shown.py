@@ -18,8 +18,7 @@ from spectrakan.models import Operator, from_pretrained
 from spectrakan.models.pretrained import PRETRAINED, shipped
 from spectrakan.serve.scenes import watched
 from spectrakan.storage import read_json
-from spectrakan.theory.edge_views import edge_views
-from spectrakan.theory.parts import token_inputs, token_kan
+from spectrakan.theory.parts import edge_views, token_inputs, token_kan
 
 MOST_EDGES = 24
 MOST_FRAMES = 100

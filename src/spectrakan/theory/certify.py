@@ -108,7 +108,11 @@ def _certificate(
     log_paper = max(each.log_paper() for each in constants) if constants else None
     entries = _output_entries(samples, worst)
     if log_paper is not None:
-        entries |= _theorem_entries(constants, log_paper, worst["modulation"].slope)
+        covariance, attacked = max(each.covariance() for each in constants), worst["modulation"].slope
+        meaning = "L_v + M_v S with the theorem's constants"
+        entries["modulation_covariance"] = Entry(covariance, "certified", meaning, attacked)
+        paper = math.exp(log_paper) if log_paper < 700 else math.inf
+        entries["modulation_paper"] = Entry(paper, "certified", "L_m of Theorem 3.2, same constants", attacked)
     network, edges = region.model._need_token().network, tuple[LayerEdges, ...]()
     if isinstance(network, KAN):
         summaries = torch.stack([sample.summary for sample in samples]).unbind(1)
@@ -172,15 +176,6 @@ def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> di
         meaning = f"{name}, from the input to anywhere in its ball"
         entries[f"{name}_change"] = Entry(change, status, meaning, found.change)
     return entries
-
-
-def _theorem_entries(constants: list[Constants], log_paper: float, attacked: float) -> dict[str, Entry]:
-    covariance = max(each.covariance() for each in constants)
-    paper = math.exp(log_paper) if log_paper < 700 else math.inf
-    return {
-        "modulation_covariance": Entry(covariance, "certified", "L_v + M_v S with the theorem's constants", attacked),
-        "modulation_paper": Entry(paper, "certified", "L_m of Theorem 3.2, same constants", attacked),
-    }
 
 
 def _kan_entries(kan: KAN, low: Tensor, high: Tensor) -> dict[str, Entry]:

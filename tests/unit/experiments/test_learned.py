@@ -14,7 +14,7 @@ from spectrakan.errors import ShapeError
 from spectrakan.fields import OperatorSignature
 from spectrakan.models import build_model
 from spectrakan.nn.kan import KAN
-from spectrakan.theory.edge_views import edge_views
+from spectrakan.theory.parts import edge_views
 
 
 @pytest.fixture(scope="module")
