@@ -343,8 +343,8 @@ class Reach:
             size, column = (root * part).norm(), columns[source + 1]
             joint = self._weights[source].joint
             if column is not None and joint is not None:
-                scaled = factor.T @ (column * joint.share)
-                size = torch.minimum(size, nan_to_inf(norm_of_gram(scaled @ scaled.T) * joint.whole[0]))
+                pulled = factor.T @ (column * joint.share)
+                size = torch.minimum(size, nan_to_inf(norm_of_gram(pulled @ pulled.T) * joint.whole[0]))
             total = total + size
         return steepest, nan_to_inf(total * (1 + ROUNDING))
 
