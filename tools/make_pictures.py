@@ -18,8 +18,6 @@ from playwright.sync_api import sync_playwright
 
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader-webgl", "--enable-unsafe-swiftshader"]
 DROPS = "#pool?cells=32&step=26&paused=1&do=2d700.350.110.60~19d380.620.110.60"
-SHARP = """() => { const pool = globalThis.spectrakan.scenes.pool;
-pool.fixed = true; for (const surface of Object.values(pool.surfaces)) surface.lay(0); pool.repaint(); }"""
 WIDE, PHONE = {"width": 1280, "height": 600}, {"width": 360, "height": 740}
 PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "pool": (DROPS, {"viewport": WIDE}),
@@ -57,8 +55,6 @@ def main(folder: Path) -> None:
                 page.wait_for_selector(f"body[data-ready={scene}]", timeout=120_000)
                 if name == "rock":
                     paint(page)
-                if scene == "pool":
-                    page.evaluate(SHARP)
                 waiting = f"(({{busy, found}}) => busy || !found)(globalThis.spectrakan.scenes.{scene})"
                 while page.evaluate(waiting):
                     page.wait_for_timeout(100)
