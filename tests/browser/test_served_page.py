@@ -169,6 +169,7 @@ def test_runs_are_compared_and_looked_into(served, open_page):
     words = page.inner_text("#runs-words")
     assert "spectrakan" in words
     assert "fno" in words
+    assert "relative_l2" in page.inner_text("#runs-scores")
     page.focus("#runs-time")
     page.keyboard.press("ArrowRight")
     until(page, "location.hash.includes('frame=1')")
