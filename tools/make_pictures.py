@@ -58,9 +58,12 @@ def main(folder: Path) -> None:
                 waiting = f"(({{busy, found}}) => busy || !found)(globalThis.spectrakan.scenes.{scene})"
                 while page.evaluate(waiting):
                     page.wait_for_timeout(100)
+                if name != "phone":  # the whole page; a resize while the picture is taken would coarsen the water
+                    tall = page.evaluate("document.documentElement.scrollHeight")
+                    page.set_viewport_size({"width": WIDE["width"], "height": tall})
                 page.wait_for_timeout(2500)
                 page.evaluate("scrollTo(0, 0)")
-                page.screenshot(path=folder / f"{name}.png", full_page=name != "phone")
+                page.screenshot(path=folder / f"{name}.png")
                 page.context.close()
             browser.close()
     finally:
