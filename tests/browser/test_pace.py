@@ -127,6 +127,25 @@ def test_water_that_stands_still_is_drawn_finely_and_then_no_more(served, open_p
     assert page.evaluate(ratio) < 0.9
 
 
+def test_a_page_whose_states_are_late_still_hears_its_keys(served, open_page):
+    """As on the static page of a slow machine, where a state keeps the page itself busy and waits for nothing."""
+    page = open_page(served)
+    page.evaluate(
+        f"""(() => {{ const pool = {POOL};
+        pool.backend = {{...pool.backend, compare: async (name, cells, ...parts) => {{
+        for (const end = performance.now() + 90; performance.now() < end; );
+        const numbers = new Float32Array(parts[0].length + parts[1].length + cells * cells);
+        numbers.set(parts[0]); numbers.set(parts[1], parts[0].length);
+        return {{ numbers, times: {{ solver: 45, model: 45 }} }}; }} }}; }})()"""
+    )
+    first = page.evaluate(f"{POOL}.step")
+    page.wait_for_timeout(1000)
+    assert page.evaluate(f"{POOL}.step") > first
+    page.focus("#pool-play")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#pool-play") == "Play"
+
+
 def test_every_level_draws_the_pool(served, open_page):
     page = open_page(served)
     page.evaluate(f"{POOL}.fixed = true")

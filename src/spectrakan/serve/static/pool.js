@@ -168,10 +168,11 @@ export class Pool {
       if (this.rain && Math.random() < 0.12) this.drop([Math.random(), Math.random()], 0.3 + Math.random(), 0.004);
       if (!(await this.advance())) await wait(700);
       const left = STEP - (performance.now() - begin);
-      if (left > 0 && !this.pending.length)
+      // A pause of none lets the page draw and hear where states are late: models in the browser leave it no other.
+      if (!this.pending.length)
         await new Promise((done) => {
           this.wake = done;
-          setTimeout(done, left);
+          setTimeout(done, Math.max(0, left));
         });
       this.rates.push(performance.now() - begin);
       if (this.rates.length > 30) this.rates.shift();
