@@ -12,8 +12,8 @@ from experiments.ablation import Variant
 from experiments.archive import Archive
 from experiments.campaign import Stage
 from experiments.cells import Cell, as_overrides
-from experiments.comparison import LEAST_SEEDS, compare
-from experiments.families.catalog import FAMILIES, KINDS
+from experiments.comparison import LEAST_SEEDS, Comparison, compare
+from experiments.families.catalog import FAMILIES, KINDS, family_of
 from experiments.scales import Scale, case_named
 from experiments.summaries import Reading, Results, metric_of
 from experiments.summarised_ffno import FACTORIES
@@ -51,7 +51,16 @@ COMPETITORS: dict[str, Variant] = {
 """Rows of the table of families."""
 UNCONDITIONED = ("no_token", "ffno", "fno")
 """Rows that receive parameters as channels, and no summary."""
+DECISIVE = ("whole", "no_token", "ffno")
+"""Rows that have all seeds on every family; F-FNO with a summary has them on the nonlinear ones, others have one."""
 
+TAILS = {"median": "median", "percentile_99": "99th percentile", "worst": "largest"}
+OVERVIEW = ("whole", "no_token", "ffno", "ffno_channels", "ffno_film", "fno", "paper")
+"""Columns of the table that README shows."""
+OVERVIEW_NOTE = (
+    "Means over seeds, their number in brackets; the ratio of geometric means is to the best unconditioned model, "
+    "named in brackets, with p by Welch's test on log errors and Holm's correction over the cases."
+)
 OUTSIDE_NOTE = (
     "One parameter lies outside its range of training, by at most 25 % of the range's width, the others within; all "
     "ends of all ranges count alike."
@@ -64,12 +73,12 @@ STEP_NOTE = (
 
 def stages(scale: Scale) -> list[Stage]:
     """All rows on all cases, seed by seed, so that early seeds of all rows come first."""
-    return [lambda archive: _cells(ATTRIBUTION, scale, ROWS, (*NONLINEAR, *STEADY))]
+    return [lambda archive: _cells(scale, ROWS, (*NONLINEAR, *STEADY))]
 
 
 def family_stages(scale: Scale) -> list[Stage]:
     """All competitors on all families."""
-    return [lambda archive: _cells(PARAMETRIC, scale, COMPETITORS, family_cases())]
+    return [lambda archive: _cells(scale, COMPETITORS, family_cases())]
 
 
 def family_competitors() -> list[tuple[str, str]]:
@@ -82,17 +91,31 @@ def family_cases() -> tuple[str, ...]:
     return tuple(f"{name}_{kind}" for name in FAMILIES for kind in KINDS)
 
 
-def _cells(table: str, scale: Scale, rows: Mapping[str, Variant], cases: Sequence[str]) -> list[Cell]:
+def _cells(scale: Scale, rows: Mapping[str, Variant], cases: Sequence[str]) -> list[Cell]:
+    """Every row on every case; a row that the table of families has too is its cell, trained once."""
     return [
         Cell(
-            table, scale.name, case, row.model, _variant(name, row), seed,
+            PARAMETRIC if name in COMPETITORS and case in family_cases() else ATTRIBUTION,
+            scale.name, case, row.model, _variant(name, row), seed,
             as_overrides({**_rate(row.model, case), **row.settings}), name,
         )
         for seed in scale.seeds
         for case in cases
-        if case in scale.cases and (case not in STEADY or seed < STEADY_SEEDS)
+        if case in scale.cases
         for name, row in rows.items()
+        if seed in _seeds(scale, case, name)
     ]  # fmt: skip
+
+
+def _seeds(scale: Scale, case: str, name: str) -> Sequence[int]:
+    """The seeds of a row on a case."""
+    if case in STEADY:
+        return scale.seeds[:STEADY_SEEDS]
+    family = family_of(case)
+    summarised = ROWS[name].model in FACTORIES if name in ROWS else False
+    compared = summarised and family is not None and family.nonlinear
+    all_seeds = name in DECISIVE or compared or (case in NONLINEAR and name in ROWS)
+    return scale.seeds if all_seeds else scale.seeds[:1]
 
 
 def _rate(model: str, case: str) -> dict[str, float]:
@@ -112,20 +135,27 @@ def _variant(name: str, row: Variant) -> str:
 
 def tables(archive: Archive) -> list[Table]:
     """Errors of the rows on each case with a record, and of families the verdict against unconditioned models."""
-    families, parts = Results.of(archive, PARAMETRIC), Results.of(archive, ATTRIBUTION)
+    records = archive.records(PARAMETRIC)
+    shared = [record for record in records if record["details"]["case"] in NONLINEAR]
+    families, parts = Results(records), Results([*archive.records(ATTRIBUTION), *shared])
     made = [
         _table("Parametric families: RMSE of rollouts", families, COMPETITORS),
-        _table("Parameters outside the range of training: RMSE", families, COMPETITORS, "outside", OUTSIDE_NOTE),
-        _table("Twice the time step of training: RMSE", families, COMPETITORS, "other_step", STEP_NOTE),
+        *(
+            _table(f"Parametric families: {words} of single samples' RMSE", families, COMPETITORS, f"tails.{name}")
+            for name, words in TAILS.items()
+        ),
+        _table("Parameters outside the range of training: RMSE", families, COMPETITORS, "outside.rmse", OUTSIDE_NOTE),
+        _table("Twice the time step of training: RMSE", families, COMPETITORS, "other_step.rmse", STEP_NOTE),
         _table("What each part is worth: RMSE", parts, ROWS),
     ]
     return [table for table in made if table is not None]
 
 
 def _table(title: str, results: Results, rows: Mapping[str, Variant], part: str = "", note: str = "") -> Table | None:
-    """A table of the test's RMSE, or of the one that the details hold under the name `part`."""
-    reading = _detail(part) if part else metric_of("rmse")
-    cases = [case for case in results.cases() if not part or part in results.first(case)["details"]]
+    """A table of the test's RMSE, or of a number that the details hold, such as `outside.rmse`."""
+    group, _, name = part.partition(".")
+    reading = _detail(group, name) if part else metric_of("rmse")
+    cases = [case for case in results.cases() if not part or group in results.first(case)["details"]]
     if not cases:
         return None
     lines = []
@@ -137,12 +167,22 @@ def _table(title: str, results: Results, rows: Mapping[str, Variant], part: str 
     return Table(title, tuple(Column(case) for case in cases), tuple(lines), tuple(notes))
 
 
-def _detail(part: str) -> Reading:
-    return lambda record: record["details"].get(part, {}).get("rmse")
+def _detail(group: str, name: str) -> Reading:
+    return lambda record: record["details"].get(group, {}).get(name)
 
 
 def verdicts(results: Results, rows: Mapping[str, Variant], reading: Reading = metric_of("rmse")) -> dict[str, str]:
-    """The whole model against the best unconditioned one of each case that has several seeds of both."""
+    """The whole model against the best unconditioned one, in words."""
+    return {
+        case: f"{found.ratio:.3f} of {rows[rival].label} (p = {found.corrected:.3f}): {found.verdict}"
+        for case, (rival, found) in against_unconditioned(results, rows, reading).items()
+    }
+
+
+def against_unconditioned(
+    results: Results, rows: Mapping[str, Variant], reading: Reading = metric_of("rmse")
+) -> dict[str, tuple[str, Comparison]]:
+    """The best unconditioned row of each case that has several seeds of both, and the comparison with it."""
     pairs, names = {}, {}
     for case in results.cases():
         errors = {}
@@ -156,7 +196,30 @@ def verdicts(results: Results, rows: Mapping[str, Variant], reading: Reading = m
         if "whole" in errors and rivals:
             names[case] = min(rivals, key=lambda name: sum(rivals[name]) / len(rivals[name]))
             pairs[case] = (errors["whole"], rivals[names[case]])
-    return {
-        case: f"{found.ratio:.3f} of {rows[names[case]].label} (p = {found.corrected:.3f}): {found.verdict}"
-        for case, found in compare(pairs).items()
-    }
+    return {case: (names[case], found) for case, found in compare(pairs).items()}
+
+
+def overview(archive: Archive) -> Table:
+    """What conditioning is worth on families, a case a row: the table that README and findings show."""
+    results = Results.of(archive, PARAMETRIC)
+    found = against_unconditioned(results, COMPETITORS)
+    rows = []
+    for case in results.cases():
+        cells: list[Score | str] = []
+        for name in OVERVIEW:
+            row = COMPETITORS[name]
+            result = results.find(case, row.model, _variant(name, row), name)
+            score = Score(None) if result is None else result.score(metric_of("rmse"))
+            cells.append(
+                "–" if score.value is None else f"{score.value:.3g} ({len(result.records) if result else 0})"
+            )
+        if case in found:
+            rival, comparison = found[case]
+            p = "< 0.001" if comparison.corrected < 0.001 else f"{comparison.corrected:.3f}"
+            cells += [f"{comparison.ratio:.2f} ({COMPETITORS[rival].label})", p, comparison.verdict]
+        rows.append(Row(case, (*cells, *["–"] * (len(OVERVIEW) + 3 - len(cells))), ranked=False))
+    titles = (*(COMPETITORS[name].label for name in OVERVIEW), "ratio", "p", "verdict")
+    columns = tuple(Column(title, "neither") for title in titles)
+    return Table(
+        "What conditioning is worth: test RMSE of rollouts", columns, tuple(rows), (OVERVIEW_NOTE,), corner="case"
+    )

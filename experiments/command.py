@@ -89,7 +89,7 @@ def reproduce(
     overrides = [word for word in words or [] if "=" in word]
     only = Only.checked(chosen, case, model, seed)
     if wanted[0] == FREEZE:
-        print(f"{freeze(archive, _frozen_cells(archive, wanted[1:], only))}: commit it, then run the tables")
+        print(f"{freeze(archive, _frozen_cells(archive, wanted[1:], only), _tell)}: commit it, then run the tables")
         return
     if wanted == [CONDITIONING]:
         print(to_markdown(conditioning.table(archive)))

@@ -1,20 +1,21 @@
 """The freeze before the first test cell: from then on neither model nor settings change.
 
-`python -m experiments freeze [TABLE ...]` writes `results/freeze.json`: the present commit and a hash of the settings
-of every competitor on every case of the tables at `short` and `long`. It refuses while a learning rate is not the
-best of a bracket, or while SpectraKAN has had more development trials on a case than F-FNO. The file is committed.
-Test samples of these scales are then read only by cells whose settings have the frozen hash and whose code has the
-frozen models, layers, data and equations. Further tables are added to the same freeze.
+`python -m experiments freeze [TABLE ...]` writes `results/freeze.json`: the present commit, and for every competitor
+on every case of the tables at `short` and `long` a hash of its settings and a fingerprint of what it computes. It
+refuses while a learning rate is not the best of a bracket, or while SpectraKAN has had more development trials on a
+case than F-FNO. The file is committed. Test samples of these scales are then read only by cells whose settings have
+the frozen hash and whose code is the frozen one or computes the same. Further tables are added to the same freeze.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.archive import Archive
 from experiments.cells import Cell, run_settings
+from experiments.fingerprint import fingerprint
 from experiments.frozen import FILE, FROZEN_CODE, git, key_of, read_freeze, require_unchanged, settings_hash
 from experiments.learning_rates import Tried, best_rate, next_rate, tried_rates
 from experiments.out_of_the_box import TABLE as UNTUNED
@@ -27,7 +28,7 @@ RIVAL = "ffno"
 """The baseline that has at least as many development trials as SpectraKAN."""
 
 
-def freeze(archive: Archive, cells: Sequence[Cell]) -> Path:
+def freeze(archive: Archive, cells: Sequence[Cell], tell: Callable[[str], None] = lambda text: None) -> Path:
     """Write the freeze of the cells, or add them to the one that is there, after checking what must be settled."""
     cases = dict.fromkeys(cell.case for cell in cells)
     if reasons := [*open_rates(archive, cells), *unfair_cases(archive, list(cases))]:
@@ -35,12 +36,16 @@ def freeze(archive: Archive, cells: Sequence[Cell]) -> Path:
     if git("status", "--porcelain", "--untracked-files=no", "--", *FROZEN_CODE):
         raise ConfigError(f"commit the changes in {', '.join(FROZEN_CODE)} before freezing them")
     path = archive.results / FILE
-    document = read_freeze(archive) or {"commit": git("rev-parse", "HEAD"), "settings": {}}
-    require_unchanged(document["commit"])
-    for cell in cells:
-        known = document["settings"].setdefault(key_of(cell), settings_hash(cell))
-        if known != settings_hash(cell):
-            raise ConfigError(f"{key_of(cell)} was frozen with other settings, which cannot change any more")
+    document = read_freeze(archive) or {"commit": git("rev-parse", "HEAD"), "cells": {}}
+    before = document["cells"]
+    require_unchanged(document, [Cell.from_json(entry["cell"]) for entry in before.values()])
+    for key, cell in {key_of(cell): cell for cell in cells}.items():
+        if key not in before:
+            numbers = [float(f"{number:.6g}") for number in fingerprint(cell)]
+            before[key] = {"cell": cell.to_json(), "settings": settings_hash(cell), "fingerprint": numbers}
+            tell(f"{key}: frozen")
+        elif before[key]["settings"] != settings_hash(cell):
+            raise ConfigError(f"{key} was frozen with other settings, which cannot change any more")
     write_text_atomically(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
     return path
 

@@ -1,7 +1,8 @@
 """What a freeze covers, and the check before test samples are read.
 
-A freeze is `results/freeze.json` (`experiments/freeze`): a commit, and a hash of the settings of every cell. Tables
-may be frozen one after the other, all with the code of the first commit.
+A freeze is `results/freeze.json` (`experiments/freeze`): a commit, and for every cell a hash of its settings and a
+fingerprint of what its code computes (`experiments/fingerprint`). Tables may be frozen one after the other. Code that
+was rewritten after the freeze, to be faster or shorter, may go on if the fingerprints stay: the models are the same.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from experiments.archive import Archive
 from experiments.cells import Cell, comparable, run_settings
+from experiments.fingerprint import agree, fingerprint
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError
 
@@ -42,11 +45,11 @@ def require_frozen(cell: Cell, archive: Archive) -> None:
     document = read_freeze(archive)
     if document is None:
         raise ConfigError("there is no freeze: test samples are read after `python -m experiments freeze`")
-    frozen = document["settings"].get(key_of(cell))
-    if frozen != settings_hash(cell):
-        reason = "is not part of the freeze" if frozen is None else "has other settings than were frozen"
+    entry = document["cells"].get(key_of(cell))
+    if entry is None or entry["settings"] != settings_hash(cell):
+        reason = "is not part of the freeze" if entry is None else "has other settings than were frozen"
         raise ConfigError(f"{key_of(cell)} {reason}; its test samples stay unread")
-    require_unchanged(document["commit"])
+    require_unchanged(document, [cell])
 
 
 def read_freeze(archive: Archive) -> dict[str, Any] | None:
@@ -56,12 +59,19 @@ def read_freeze(archive: Archive) -> dict[str, Any] | None:
     return document
 
 
-def require_unchanged(commit: str) -> None:
-    """Refuse to go on if the frozen code differs from that of the freeze, or the history does not contain it."""
-    if not descends(commit) or git("diff", "--name-only", commit, "--", *FROZEN_CODE):
-        raise ConfigError(
-            f"models, layers, data or equations changed since the freeze at {commit[:12]}; draw new test samples"
-        )
+def require_unchanged(document: dict[str, Any], cells: Sequence[Cell]) -> None:
+    """Refuse to go on unless the code is that of the freeze, or computes the same for each of the frozen cells."""
+    commit = document["commit"]
+    if not descends(commit):
+        raise ConfigError(f"the history does not contain the freeze at {commit[:12]}; its test samples stay unread")
+    if not git("diff", "--name-only", commit, "--", *FROZEN_CODE):
+        return
+    for cell in cells:
+        if not agree(fingerprint(cell), document["cells"][key_of(cell)]["fingerprint"]):
+            raise ConfigError(
+                f"{key_of(cell)} computes something else than at the freeze at {commit[:12]}: models, layers, "
+                "data or equations changed; draw new test samples"
+            )
 
 
 def descends(commit: str) -> bool:

@@ -67,7 +67,7 @@ class SummarisedFFNO(nn.Module):
         self.units = RunningUnits(size)
         extra = size - signature.num_params if way == "channels" else 0
         config = build_settings(FFNOConfig, {**SIZES["ffno"][signature.space_dims > 1], **chosen}, where="model")
-        inner = replace(signature, num_params=signature.num_params + extra)
+        inner = replace(signature, num_params=signature.num_params + extra, param_names=())
         self.network = FFNO(inner, config, Stages(noise_level=0.0))
         hidden = config.mlp_ratio * config.width
         self.mlp = nn.Sequential(nn.Linear(size, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, HIDDEN))

@@ -97,7 +97,7 @@ def _scores(subject: Subject, asked: Asked, runtime: Runtime) -> dict[str, Any]:
             entries = [evaluate_model(model, data, cells, **settings) for cells in resolutions]
         else:
             # A run on a file of others: every n-th cell of its finer grid, as training takes them.
-            again = [prepared_run(subject.resolved, cells).part("test").trajectories for cells in resolutions]
+            again = [prepared_run(subject.resolved, cells).parts["test"].trajectories for cells in resolutions]
             entries = [evaluate_model(model, samples, **settings) for samples in again]
     errors = {max(entry["resolution"]): entry["metrics"]["relative_l2"] for entry in entries}
     home = errors.get(subject.trained_at)

@@ -108,7 +108,7 @@ def load_subject(
         return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
     solved, key = {} if solved is None else solved, repr((resolved.config.task, resolved.config.data))
     prepared = solved[key] = solved.get(key) or prepared_run(resolved, resolution, space)
-    part = prepared.part("test")
+    part = prepared.parts["test"]
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")
     return Subject(folder, resolved, model, part.trajectories, part.samples, "test", False, _prepared=prepared)

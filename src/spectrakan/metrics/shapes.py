@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Array, Grid
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 
 BLOCK_VALUES = 1 << 19
 """Numbers of one array that are processed together: small enough for a cache, large enough for speed."""

@@ -26,6 +26,28 @@ def test_families_are_judged_against_the_best_unconditioned_model(archive: Archi
     for cell in attribution.family_stages(scale_named("short"))[0](short):
         if cell.case == "burgers1d_hidden" and cell.seed < 3 and cell.label in errors:
             keep(cell, errors[cell.label] * (1 + 0.02 * cell.seed))
-    (table,) = attribution.tables(short)
+    table, parts = attribution.tables(short)
+    assert parts.title.startswith("What each part is worth")  # rows that both tables have are the same cells
     (note,) = table.notes
     assert note.startswith("burgers1d_hidden: 0.625 of F-FNO (p = 0.000): wins")
+    (row,) = attribution.overview(short).rows
+    assert row.label == "burgers1d_hidden"
+    assert row.cells[:4] == ("0.51 (3)", "1.02 (3)", "0.816 (3)", "–")
+    assert row.cells[-3:] == ("0.62 (F-FNO)", "< 0.001", "wins")
+
+
+def test_rows_that_decide_have_all_seeds_and_shared_cells_are_trained_once():
+    scale = scale_named("short")
+    families = attribution.family_stages(scale)[0](None)
+    seeds: dict[tuple[str, str], int] = {}
+    for cell in families:
+        seeds[cell.case, cell.label] = seeds.get((cell.case, cell.label), 0) + 1
+    for case in attribution.family_cases():
+        assert [seeds[case, name] for name in attribution.DECISIVE] == [5, 5, 5]
+        linear = case.startswith("advection")
+        assert seeds[case, "ffno_film"] == (1 if linear else 5)
+        assert seeds[case, "fno"] == 1
+    assert seeds["burgers1d_hidden", "paper"] == 5
+    shared = set(families) & set(attribution.stages(scale)[0](None))
+    assert {cell.case for cell in shared} == {"burgers1d_given", "burgers1d_hidden"}
+    assert len(shared) == 2 * 6 * 5

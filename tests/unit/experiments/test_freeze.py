@@ -6,12 +6,14 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from experiments import freeze as freezing
 from experiments import frozen
 from experiments.archive import Archive
 from experiments.cells import Cell
 from experiments.execution import run_cell
+from experiments.fingerprint import STEPS, agree, fingerprint
 from experiments.freeze import open_rates, unfair_cases
 from experiments.trials import PROTOTYPES_FILE, trial_counts
 from spectrakan.errors import ConfigError
@@ -68,12 +70,21 @@ def test_rates_must_be_bracketed(short: Archive, keep):
     assert open_rates(short, [CELL]) == ["darcy2d, fno (default): its rate is 0.01, the best of the trials 0.003"]
 
 
-def test_tables_are_frozen_one_after_the_other_with_one_code(short: Archive, monkeypatch):
-    """The commit stays the first one's; a frozen cell cannot get other settings."""
-    commits = iter(["a" * 40, "b" * 40])
-    monkeypatch.setattr(freezing, "git", lambda *arguments: next(commits) if "rev-parse" in arguments else "")
-    monkeypatch.setattr(freezing, "require_unchanged", lambda commit: None)
+@pytest.fixture
+def frozen_code(monkeypatch) -> dict[str, list[float]]:
+    """A history that contains the freeze, with changed code whose fingerprints the test sets by model."""
+    computed = {"fno": [1.0, 0.5, 0.1], "ffno": [2.0, 0.5, 0.1]}
+    answers = {"rev-parse": "a" * 40, "diff": "src/spectrakan/nn/axial.py"}
+    for module in (freezing, frozen):
+        monkeypatch.setattr(module, "git", lambda command, *arguments: answers.get(command, ""))
+        monkeypatch.setattr(module, "fingerprint", lambda cell: computed[cell.model])
+    monkeypatch.setattr(frozen, "descends", lambda commit: True)
     monkeypatch.setattr(freezing, "open_rates", lambda archive, cells: [])
+    return computed
+
+
+def test_tables_are_frozen_one_after_the_other_with_one_code(short: Archive, frozen_code):
+    """The commit stays the first one's; a frozen cell cannot get other settings."""
     short.results.mkdir(parents=True, exist_ok=True)
     other = Cell("families", "short", "burgers1d_given", "ffno")
     freezing.freeze(short, [CELL])
@@ -81,13 +92,30 @@ def test_tables_are_frozen_one_after_the_other_with_one_code(short: Archive, mon
     document = frozen.read_freeze(short)
     assert document is not None
     assert document["commit"] == "a" * 40
-    assert document["settings"] == {frozen.key_of(cell): frozen.settings_hash(cell) for cell in (CELL, other)}
+    for cell in (CELL, other):
+        entry = document["cells"][frozen.key_of(cell)]
+        assert entry["settings"] == frozen.settings_hash(cell)
+        assert Cell.from_json(entry["cell"]) == cell
+        assert entry["fingerprint"] == frozen_code[cell.model]
     with pytest.raises(ConfigError, match="frozen with other settings"):
         freezing.freeze(short, [Cell("main", "short", "darcy2d", "fno", overrides=("model.width=9",))])
 
 
+def test_rewritten_code_may_go_on_while_it_computes_the_same(short: Archive, frozen_code):
+    short.results.mkdir(parents=True, exist_ok=True)
+    freezing.freeze(short, [CELL])
+    frozen_code["fno"] = [1.0002, 0.5, 0.1]
+    frozen.require_frozen(CELL, short)
+    frozen_code["fno"] = [1.01, 0.5, 0.1]
+    with pytest.raises(ConfigError, match="computes something else"):
+        frozen.require_frozen(CELL, short)
+    with pytest.raises(ConfigError, match="computes something else"):  # of any frozen cell, for any further table
+        freezing.freeze(short, [Cell("families", "short", "burgers1d_given", "ffno")])
+
+
 def test_changed_settings_and_foreign_histories_are_refused(short: Archive, monkeypatch):
-    document = {"commit": "0" * 40, "settings": {"short/main/darcy2d/fno/default": frozen.settings_hash(CELL)}}
+    entry = {"cell": CELL.to_json(), "settings": frozen.settings_hash(CELL), "fingerprint": [1.0]}
+    document = {"commit": "0" * 40, "cells": {"short/main/darcy2d/fno/default": entry}}
     (short.results / frozen.FILE).parent.mkdir(parents=True, exist_ok=True)
     (short.results / frozen.FILE).write_text(json.dumps(document))
     wider = Cell("main", "short", "darcy2d", "fno", overrides=("model.width=9",))
@@ -95,9 +123,22 @@ def test_changed_settings_and_foreign_histories_are_refused(short: Archive, monk
         frozen.require_frozen(wider, short)
     with pytest.raises(ConfigError, match="not part of the freeze"):
         frozen.require_frozen(Cell("main", "short", "darcy2d", "ffno"), short)
-    with pytest.raises(ConfigError, match="changed since the freeze"):
+    with pytest.raises(ConfigError, match="does not contain the freeze"):
         frozen.require_frozen(CELL, short)
     monkeypatch.setattr(frozen, "descends", lambda commit: True)
     monkeypatch.setattr(frozen, "git", lambda *arguments: "")
     frozen.require_frozen(CELL, short)
     assert frozen.settings_hash(CELL) == frozen.settings_hash(Cell("main", "short", "darcy2d", "fno", seed=3))
+
+
+CHEAP = Cell("families", "short", "burgers1d_given", "fno")
+
+
+def test_a_fingerprint_repeats_and_changes_with_the_model(monkeypatch):
+    first = fingerprint(CHEAP)
+    assert len(first) == 2 * STEPS + 1
+    assert agree(fingerprint(CHEAP), first)
+    assert not agree(fingerprint(replace(CHEAP, overrides=("model.num_modes=15",))), first)
+    relu = torch.nn.functional.relu
+    monkeypatch.setattr(torch.nn.functional, "gelu", lambda x, **rest: relu(x))
+    assert not agree(fingerprint(CHEAP), first)

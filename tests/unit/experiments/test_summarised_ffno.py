@@ -10,7 +10,13 @@ from spectrakan.fields import OperatorSignature
 
 SMALL = {"width": 8, "num_modes": 4, "num_layers": 2}
 SIGNATURE = OperatorSignature(
-    space_dims=1, history=3, in_channels=1, out_channels=1, num_params=1, boundary=("periodic",)
+    space_dims=1,
+    history=3,
+    in_channels=1,
+    out_channels=1,
+    num_params=1,
+    param_names=("speed",),
+    boundary=("periodic",),
 )
 
 
