@@ -355,6 +355,7 @@ export class Pool {
   }
 
   words() {
+    if (!this.found && this.busy) return "Loading the model …";
     if (!this.events.length && !this.step) return "The water is still. Tap it.";
     if (!this.found) return "";
     const error = `After ${this.since} frames on its own, the prediction is ${(100 * this.found.error).toFixed(2)} % away from the solver.`;
