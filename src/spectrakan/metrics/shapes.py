@@ -32,8 +32,9 @@ def check_fields(name: str, shape: Sequence[int], grid: Grid | None = None) -> N
         raise ShapeError(f"{name} has {tuple(shape[2:-1])} cells, the grid has {grid.shape}")
 
 
-def check_pair(pred: Sequence[int], target: Sequence[int]) -> None:
-    """Refuse a prediction whose shape is not that of the truth; nothing is broadcast."""
+def check_pair(pred: Sequence[int], target: Sequence[int], grid: Grid | None = None) -> None:
+    """Refuse a prediction that is no field, or whose shape is not that of the truth; nothing is broadcast."""
+    check_fields("prediction", pred, grid)
     if tuple(pred) != tuple(target):
         raise ShapeError(
             f"prediction and target must have the same shape, got {tuple(pred)} and {tuple(target)}; "
