@@ -14,8 +14,7 @@ from typing import Any
 
 from spectrakan.cli.subject import load_subject
 from spectrakan.runs import RunFolder, provenance
-from spectrakan.theory import CertifySettings, certify_radii
-from spectrakan.theory.attack import AttackSettings
+from spectrakan.theory import AttackSettings, certify_radii
 
 
 def certificates_of(run: Path, resolution: int | None, radii: list[float], attack: AttackSettings) -> dict[str, Any]:
@@ -24,9 +23,7 @@ def certificates_of(run: Path, resolution: int | None, radii: list[float], attac
     subject = load_subject(folder, None, resolution=resolution)
     model, window = subject.model, subject.first_window(1)
     begin = time.process_time()
-    found = certify_radii(
-        model, window.inputs, radii, params=window.params, grid=window.grid, config=CertifySettings(attack=attack)
-    )
+    found = certify_radii(model, window.inputs, radii, params=window.params, grid=window.grid, config=attack)
     record = json.loads((run / "record.json").read_text())
     return {
         "task": record["task"],

@@ -12,7 +12,7 @@ from experiments.ablation import Variant
 from experiments.archive import Archive
 from experiments.campaign import Stage
 from experiments.cells import Cell, as_overrides
-from experiments.comparison import LEAST_SEEDS, compare
+from experiments.comparison import LEAST_SEEDS, Comparison, compare
 from experiments.families.catalog import FAMILIES, KINDS, family_of
 from experiments.scales import Scale, case_named
 from experiments.summaries import Reading, Results, metric_of
@@ -54,6 +54,13 @@ UNCONDITIONED = ("no_token", "ffno", "fno")
 DECISIVE = ("whole", "no_token", "ffno")
 """Rows that have all seeds on every family; F-FNO with a summary has them on the nonlinear ones, others have one."""
 
+TAILS = {"median": "median", "percentile_99": "99th percentile", "worst": "largest"}
+OVERVIEW = ("whole", "no_token", "ffno", "ffno_channels", "ffno_film", "fno", "paper")
+"""Columns of the table that README shows."""
+OVERVIEW_NOTE = (
+    "Means over seeds, their number in brackets; the ratio of geometric means is to the best unconditioned model, "
+    "named in brackets, with p by Welch's test on log errors and Holm's correction over the cases."
+)
 OUTSIDE_NOTE = (
     "One parameter lies outside its range of training, by at most 25 % of the range's width, the others within; all "
     "ends of all ranges count alike."
@@ -133,17 +140,22 @@ def tables(archive: Archive) -> list[Table]:
     families, parts = Results(records), Results([*archive.records(ATTRIBUTION), *shared])
     made = [
         _table("Parametric families: RMSE of rollouts", families, COMPETITORS),
-        _table("Parameters outside the range of training: RMSE", families, COMPETITORS, "outside", OUTSIDE_NOTE),
-        _table("Twice the time step of training: RMSE", families, COMPETITORS, "other_step", STEP_NOTE),
+        *(
+            _table(f"Parametric families: {words} of single samples' RMSE", families, COMPETITORS, f"tails.{name}")
+            for name, words in TAILS.items()
+        ),
+        _table("Parameters outside the range of training: RMSE", families, COMPETITORS, "outside.rmse", OUTSIDE_NOTE),
+        _table("Twice the time step of training: RMSE", families, COMPETITORS, "other_step.rmse", STEP_NOTE),
         _table("What each part is worth: RMSE", parts, ROWS),
     ]
     return [table for table in made if table is not None]
 
 
 def _table(title: str, results: Results, rows: Mapping[str, Variant], part: str = "", note: str = "") -> Table | None:
-    """A table of the test's RMSE, or of the one that the details hold under the name `part`."""
-    reading = _detail(part) if part else metric_of("rmse")
-    cases = [case for case in results.cases() if not part or part in results.first(case)["details"]]
+    """A table of the test's RMSE, or of a number that the details hold, such as `outside.rmse`."""
+    group, _, name = part.partition(".")
+    reading = _detail(group, name) if part else metric_of("rmse")
+    cases = [case for case in results.cases() if not part or group in results.first(case)["details"]]
     if not cases:
         return None
     lines = []
@@ -155,12 +167,22 @@ def _table(title: str, results: Results, rows: Mapping[str, Variant], part: str 
     return Table(title, tuple(Column(case) for case in cases), tuple(lines), tuple(notes))
 
 
-def _detail(part: str) -> Reading:
-    return lambda record: record["details"].get(part, {}).get("rmse")
+def _detail(group: str, name: str) -> Reading:
+    return lambda record: record["details"].get(group, {}).get(name)
 
 
 def verdicts(results: Results, rows: Mapping[str, Variant], reading: Reading = metric_of("rmse")) -> dict[str, str]:
-    """The whole model against the best unconditioned one of each case that has several seeds of both."""
+    """The whole model against the best unconditioned one, in words."""
+    return {
+        case: f"{found.ratio:.3f} of {rows[rival].label} (p = {found.corrected:.3f}): {found.verdict}"
+        for case, (rival, found) in against_unconditioned(results, rows, reading).items()
+    }
+
+
+def against_unconditioned(
+    results: Results, rows: Mapping[str, Variant], reading: Reading = metric_of("rmse")
+) -> dict[str, tuple[str, Comparison]]:
+    """The best unconditioned row of each case that has several seeds of both, and the comparison with it."""
     pairs, names = {}, {}
     for case in results.cases():
         errors = {}
@@ -174,7 +196,30 @@ def verdicts(results: Results, rows: Mapping[str, Variant], reading: Reading = m
         if "whole" in errors and rivals:
             names[case] = min(rivals, key=lambda name: sum(rivals[name]) / len(rivals[name]))
             pairs[case] = (errors["whole"], rivals[names[case]])
-    return {
-        case: f"{found.ratio:.3f} of {rows[names[case]].label} (p = {found.corrected:.3f}): {found.verdict}"
-        for case, found in compare(pairs).items()
-    }
+    return {case: (names[case], found) for case, found in compare(pairs).items()}
+
+
+def overview(archive: Archive) -> Table:
+    """What conditioning is worth on families, a case a row: the table that README and findings show."""
+    results = Results.of(archive, PARAMETRIC)
+    found = against_unconditioned(results, COMPETITORS)
+    rows = []
+    for case in results.cases():
+        cells: list[Score | str] = []
+        for name in OVERVIEW:
+            row = COMPETITORS[name]
+            result = results.find(case, row.model, _variant(name, row), name)
+            score = Score(None) if result is None else result.score(metric_of("rmse"))
+            cells.append(
+                "–" if score.value is None else f"{score.value:.3g} ({len(result.records) if result else 0})"
+            )
+        if case in found:
+            rival, comparison = found[case]
+            p = "< 0.001" if comparison.corrected < 0.001 else f"{comparison.corrected:.3f}"
+            cells += [f"{comparison.ratio:.2f} ({COMPETITORS[rival].label})", p, comparison.verdict]
+        rows.append(Row(case, (*cells, *["–"] * (len(OVERVIEW) + 3 - len(cells))), ranked=False))
+    titles = (*(COMPETITORS[name].label for name in OVERVIEW), "ratio", "p", "verdict")
+    columns = tuple(Column(title, "neither") for title in titles)
+    return Table(
+        "What conditioning is worth: test RMSE of rollouts", columns, tuple(rows), (OVERVIEW_NOTE,), corner="case"
+    )

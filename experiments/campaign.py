@@ -17,7 +17,7 @@ from experiments.archive import Archive
 from experiments.cells import Cell
 from experiments.datasets import Datasets
 from experiments.worker import DONE, TAKEN, attempt, data_request, request
-from spectrakan.training.stop import listening
+from spectrakan.training.session import listening
 
 Tell = Callable[[str], None]
 Stage = Callable[[Archive], list[Cell]]

@@ -81,7 +81,7 @@ def run_cell(cell: Cell, archive: Archive, listeners: Sequence[Listener] = ()) -
     folder = archive.run_folder(cell, config)
     run, seconds = train_cell(cell, archive, listeners)
     prepared = prepare(config.task, config.data)
-    validation = prepared.part("validation")
+    validation = prepared.parts["validation"]
     details = {
         "case": cell.case,
         "label": cell.label,
@@ -132,7 +132,7 @@ def score_test(
     scale, problem, reader = scale_named(cell.scale), prepared.problem, str(cell.file)
     details["settings_sha256"] = settings_hash(cell)
     test = datasets.test(cell.case, reader)
-    train_days = prepared.part("train").samples if problem.anomalies else None
+    train_days = prepared.parts["train"].samples if problem.anomalies else None
     scores = evaluate(
         model, test.trajectories, horizon=prepared.horizon, samples=test.samples, anomalies_from=train_days
     )
@@ -141,6 +141,8 @@ def score_test(
         "times": scores["times"],
         "metrics_per_frame": scores["metrics_per_frame"],
     }
+    if problem.equation is not None:
+        details["tails"] = summary_of(sample_errors(model, test.trajectories, prepared.horizon))
     if problem.scored_times and any(instant <= test.trajectories.times[-1] for instant in problem.scored_times):
         at_times = evaluate(model, test.trajectories, samples=test.samples)
         details["scored_times"] = {"times": at_times["times"], **_kept(at_times)}

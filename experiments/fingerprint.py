@@ -40,7 +40,7 @@ def fingerprint(cell: Cell) -> list[float]:
         steps = list(islice(events, STEPS))
         session.model.eval()
         calibrate_operator(session.model, config, prepared, runtime)
-    part = prepared.part("validation")
+    part = prepared.parts["validation"]
     scores = evaluate(session.model, part.trajectories, horizon=prepared.horizon, samples=part.samples)
     losses, norms = [step.loss for step in steps], [step.gradient_norm for step in steps]
     return [*losses, *norms, scores["metrics"]["relative_l2"]]

@@ -43,10 +43,10 @@ def freeze(archive: Archive, cells: Sequence[Cell], tell: Callable[[str], None] 
         if key not in before:
             numbers = [float(f"{number:.6g}") for number in fingerprint(cell)]
             before[key] = {"cell": cell.to_json(), "settings": settings_hash(cell), "fingerprint": numbers}
+            write_text_atomically(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
             tell(f"{key}: frozen")
         elif before[key]["settings"] != settings_hash(cell):
             raise ConfigError(f"{key} was frozen with other settings, which cannot change any more")
-    write_text_atomically(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
     return path
 
 

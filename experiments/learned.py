@@ -19,8 +19,7 @@ from spectrakan.nn.kan import KAN
 from spectrakan.report.figures.appearance import SEQUENTIAL, blank_figure, figure_style
 from spectrakan.report.figures.curves import plain_grid
 from spectrakan.report.figures.maps import Values
-from spectrakan.theory.edge_views import LayerView, edge_views
-from spectrakan.theory.parts import token_inputs
+from spectrakan.theory.parts import LayerView, edge_views, token_inputs
 
 SECTION = "What SpectraKAN has learned"
 MOST_EDGES = 16
@@ -94,9 +93,9 @@ def widest_edges(view: LayerView, most: int = MOST_EDGES) -> list[tuple[int, int
 def _draw(axes: Axes, view: LayerView, edge: tuple[int, int]) -> None:
     out, into = edge
     points, knots = view.points[into].numpy(), view.knots[into].numpy()
-    sides, shares = (part[into].numpy() for part in view.density())
+    counts, sides = np.histogram(view.inputs[into].numpy(), bins=40, range=(points[0], points[-1]))
     shade = axes.twinx()
-    shade.stairs(shares, sides, fill=True, color="0.88")
+    shade.stairs(counts / counts.sum(), sides, fill=True, color="0.88")
     shade.set_yticks([])
     # The curve lies above the shade although its axes were made first.
     axes.set_zorder(shade.get_zorder() + 1)

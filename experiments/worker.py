@@ -19,7 +19,7 @@ from experiments.archive import Archive
 from experiments.cells import Cell
 from experiments.datasets import Datasets
 from experiments.execution import run_cell, train_cell
-from spectrakan.training.stop import Stopped
+from spectrakan.training.session import Stopped
 
 DONE, FAILED, TAKEN = 0, 1, 3
 

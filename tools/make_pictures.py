@@ -18,8 +18,6 @@ from playwright.sync_api import sync_playwright
 
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader-webgl", "--enable-unsafe-swiftshader"]
 DROPS = "#pool?cells=32&step=26&paused=1&do=2d700.350.110.60~19d380.620.110.60"
-SHARP = """() => { const pool = globalThis.spectrakan.scenes.pool;
-pool.fixed = true; for (const surface of Object.values(pool.surfaces)) surface.lay(0); pool.repaint(); }"""
 WIDE, PHONE = {"width": 1280, "height": 600}, {"width": 360, "height": 740}
 PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "pool": (DROPS, {"viewport": WIDE}),
@@ -57,14 +55,15 @@ def main(folder: Path) -> None:
                 page.wait_for_selector(f"body[data-ready={scene}]", timeout=120_000)
                 if name == "rock":
                     paint(page)
-                if scene == "pool":
-                    page.evaluate(SHARP)
                 waiting = f"(({{busy, found}}) => busy || !found)(globalThis.spectrakan.scenes.{scene})"
                 while page.evaluate(waiting):
                     page.wait_for_timeout(100)
+                if name != "phone":  # the whole page; a resize while the picture is taken would coarsen the water
+                    tall = page.evaluate("document.documentElement.scrollHeight")
+                    page.set_viewport_size({"width": WIDE["width"], "height": tall})
                 page.wait_for_timeout(2500)
                 page.evaluate("scrollTo(0, 0)")
-                page.screenshot(path=folder / f"{name}.png", full_page=name != "phone")
+                page.screenshot(path=folder / f"{name}.png")
                 page.context.close()
             browser.close()
     finally:

@@ -28,8 +28,7 @@ from torch import Tensor
 
 import spectrakan as sk
 from spectrakan.models.operator import Operator
-from spectrakan.theory import CertifySettings, certify_radii
-from spectrakan.theory.attack import AttackSettings
+from spectrakan.theory import AttackSettings, certify_radii
 from spectrakan.training.presets import size_of
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "spectrakan" / "pretrained"
@@ -288,7 +287,7 @@ def certificate(model: Operator, plan: Plan, count: int = CERTIFIED) -> dict[str
     frames = frames[min(frames)]
     thin = (slice(None, None, THINNED),) * model.signature.space_dims
     inputs = frames[:: len(frames) // count][(slice(count), slice(1), *thin)]
-    effort = CertifySettings(attack=AttackSettings(starts=4, steps=6, pairs=16))
+    effort = AttackSettings(starts=4, steps=6, pairs=16)
     found = certify_radii(model, inputs.contiguous(), RADII, config=effort)
     return {
         "inputs": len(inputs),

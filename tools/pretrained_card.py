@@ -28,6 +28,12 @@ DATA = {
         "apart. History 1: the model sees one frame, not ten as in the paper's task."
     ),
 }
+FORM = {
+    "droplet2d": "the form before the present default, which where fields evolve conditions every layer",
+    "darcy2d": "as by default for steady maps",
+}
+FORM["cns1d"] = FORM["droplet2d"]
+"""What the form of the token, which is that of all shipped models, is beside the default."""
 LIMITS = {
     "droplet2d": (
         "One gravity (9.81), one box, one viscosity (that of the scheme on 128² cells), depths and speeds inside the "
@@ -81,6 +87,7 @@ def write_card(folder: Path) -> None:
         f"seed {training['seed']}) on {training['samples']:,} samples, reflected and "
         f"turned at random. Settings: {given}; "
         f"all others are the defaults of version {package_version('spectrakan')}. "
+        f"The token is that of centre, mean and spread of one frame and acts in the readout alone: {FORM[task]}. "
         f"Made by `python tools/make_pretrained.py {facts['name']}`; the history has the weights since commit "
         f"{commit(folder)}."
     )

@@ -1,7 +1,7 @@
 """Text of documents and docstrings as Python-Markdown needs it, for mkdocs (`hooks`) and mkdocstrings (`extensions`).
 
 Readers of the source need no blank line between a paragraph and a list or table, and see `>>>` as an example;
-Python-Markdown wants the line, and takes `>>>` for a quotation.
+Python-Markdown wants the line, takes `>>>` for a quotation, and some indices of formulas for emphasis.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from griffe import Extension
 
-STARTS = re.compile(r"(\s*)([-*] |\d+\. |\|)")
+STARTS = re.compile(r"(\s*)([-*] |\d+\. |\|.*\|$)")
 
 
 def spaced(text: str) -> str:
@@ -24,11 +24,17 @@ def spaced(text: str) -> str:
         begins = STARTS.match(line) is not None and not STARTS.match(before) and not before.startswith("  ")
         if not inside and before.strip() and (begins or (fence and not before.startswith(" "))):
             lines.append("")
-        lines.append(line)
+        lines.append(line if inside or line.startswith("    ") else indexed(line))
         inside = inside != fence
         if fence and not inside:
             lines.append("")
     return "\n".join(lines)
+
+
+def indexed(line: str) -> str:
+    """The underscore of an index after a bracket or bar, outside of code: no emphasis begins there."""
+    parts = re.split(r"(`[^`]*`)", line)
+    return "".join(part if part.startswith("`") else re.sub(r"(?<=[|)\]}'])_", r"\_", part) for part in parts)
 
 
 def fenced(text: str) -> str:

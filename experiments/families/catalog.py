@@ -92,12 +92,13 @@ FAMILIES: dict[str, Family] = {
 """Families by the first part of their cases' names, such as `burgers1d_given`."""
 
 RATES: dict[str, dict[str, float]] = {
-    "burgers1d_given": {"spectrakan": 3e-3, "spectrakan/paper": 1e-2},
-    "burgers1d_hidden": {"spectrakan": 3e-3, "spectrakan/paper": 1e-2, "ffno": 3e-3},
+    "burgers1d_given": {"spectrakan": 3e-3, "spectrakan/paper": 1e-2, "ffno": 3e-3},
+    "burgers1d_hidden": {"spectrakan": 3e-3, "spectrakan/paper": 1e-2},
     "cns1d_given": {"spectrakan": 3e-2, "spectrakan/paper": 1e-2},
-    "droplet2d_given": {"ffno": 3e-3},
-    "droplet2d_hidden": {"ffno": 3e-3},
-    "advection_diffusion1d_given": {"spectrakan": 3e-2, "spectrakan/paper": 1e-2},
+    "cns1d_hidden": {"ffno": 3e-2},
+    "droplet2d_given": {"ffno": 3e-3, "spectrakan/paper": 3e-3},
+    "droplet2d_hidden": {"ffno": 3e-3, "spectrakan/paper": 3e-3},
+    "advection_diffusion1d_given": {"spectrakan": 3e-2, "spectrakan/paper": 1e-2, "fno": 3e-3},
     "advection_diffusion1d_hidden": {"spectrakan": 3e-2, "spectrakan/paper": 1e-2},
 }
 """Learning rates by case and model where trials found another one than the preset's best."""

@@ -49,8 +49,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2) -> None
     """
     buffers, numbers = _flatten(checkpoint.optimizer)
     tensors = (checkpoint.weights, checkpoint.average, buffers, checkpoint.random)
-    documents = {"model": checkpoint.model, "optimizer": numbers, "position": checkpoint.position}
-    documents |= _binding(checkpoint.run_id, checkpoint.log_lines)
+    bound = {"id": checkpoint.run_id, "log_lines": checkpoint.log_lines}
+    documents = {"model": checkpoint.model, "optimizer": numbers, "position": checkpoint.position, RUN: bound}
     _save(folder, Bundle(tensors=dict(zip(TENSORS, tensors, strict=True)), documents=documents), keep)
 
 
@@ -93,7 +93,10 @@ def save_best(folder: Path, model: Mapping[str, Any], weights: Tensors, run_id: 
         require_plain_weights(weights, "the best weights would not be finite")
     except DataFormatError as problem:
         raise RunError(str(problem)) from None
-    _save(folder, Bundle(tensors={"weights": weights}, documents={"model": model, **_binding(run_id)}))
+    _save(
+        folder,
+        Bundle(tensors={"weights": weights}, documents={"model": model, RUN: {"id": run_id, "log_lines": None}}),
+    )
 
 
 def load_best(folder: Path, run_id: str | None = None) -> dict[str, Tensor]:
@@ -114,16 +117,11 @@ def require_same_run(folder: Path, found: str, run_id: str) -> None:
         )
 
 
-def _binding(run_id: str, log_lines: int | None = None) -> dict[str, Any]:
-    return {RUN: {"id": run_id, "log_lines": log_lines}} if run_id or log_lines is not None else {}
-
-
 def _bound(bundle: Bundle, folder: Path) -> dict[str, Any]:
-    document = bundle.documents.get(RUN, {"id": "", "log_lines": None})
-    known = isinstance(document, dict) and document.keys() == {"id", "log_lines"} and isinstance(document["id"], str)
-    if not known:
-        raise DataFormatError(f"'{folder}' does not name its run: {RUN}.json must hold id and log_lines")
-    return dict(document)
+    document = bundle.documents.get(RUN)
+    if isinstance(document, dict) and document.keys() == {"id", "log_lines"} and isinstance(document["id"], str):
+        return document
+    raise DataFormatError(f"'{folder}' does not name its run: {RUN}.json must hold id and log_lines")
 
 
 def _save(folder: Path, bundle: Bundle, keep: int = 1) -> None:

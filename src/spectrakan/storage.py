@@ -53,7 +53,6 @@ def save_bundle(folder: Path, bundle: Bundle, *, keep: int = 1) -> None:
 
     If that fails, `RunError` names the file and a remedy, and the previous version is intact.
     """
-    folder = Path(folder)
     draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
     with _writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +73,7 @@ def save_bundle(folder: Path, bundle: Bundle, *, keep: int = 1) -> None:
 
 def load_bundle(folder: Path) -> Bundle:
     """Read a bundle, checking every byte of it; `DataFormatError` says what is wrong with which file."""
-    if not (found := versions(Path(folder))):
+    if not (found := versions(folder)):
         kind = "a file" if folder.exists() else "nothing"
         raise DataFormatError(f"expected a saved folder at '{folder}', found {kind}")
     folder = found[0]

@@ -106,6 +106,46 @@ def test_a_level_that_fails_is_tried_ever_more_rarely(served, open_page):
     assert all(later > 1.5 * earlier for earlier, later in pairwise(waits[:4])), changes
 
 
+def test_water_that_stands_still_is_drawn_finely_and_then_no_more(served, open_page):
+    page = open_page(served)
+    page.evaluate(f"{POOL}.pace.level = 5, {POOL}.lay(5)")
+    page.click("#pool-play")
+    end = time.monotonic() + 30
+    while not page.evaluate(f"{POOL}.sharp"):
+        assert time.monotonic() < end
+        page.wait_for_timeout(50)
+    ratio = f"{POOL}.surfaces.model.canvas.width / {POOL}.surfaces.model.canvas.clientWidth"
+    assert page.evaluate(ratio) == pytest.approx(1, abs=0.01)
+    page.evaluate(f"{POOL}.drop([0.5, 0.5], 1.1, 0.006)")  # a still pool is touched: shown at once
+    page.wait_for_timeout(2000)
+    first = page.evaluate("globalThis.spectrakan.page.draws.at(-1)")
+    page.wait_for_timeout(1000)
+    assert page.evaluate("globalThis.spectrakan.page.draws.at(-1)") == first
+    assert page.evaluate(f"{POOL}.sharp")
+    page.click("#pool-play")
+    page.wait_for_timeout(500)
+    assert page.evaluate(ratio) < 0.9
+
+
+def test_a_page_whose_states_are_late_still_hears_its_keys(served, open_page):
+    """As on the static page of a slow machine, where a state keeps the page itself busy and waits for nothing."""
+    page = open_page(served)
+    page.evaluate(
+        f"""(() => {{ const pool = {POOL};
+        pool.backend = {{...pool.backend, compare: async (name, cells, ...parts) => {{
+        for (const end = performance.now() + 90; performance.now() < end; );
+        const numbers = new Float32Array(parts[0].length + parts[1].length + cells * cells);
+        numbers.set(parts[0]); numbers.set(parts[1], parts[0].length);
+        return {{ numbers, times: {{ solver: 45, model: 45 }} }}; }} }}; }})()"""
+    )
+    first = page.evaluate(f"{POOL}.step")
+    page.wait_for_timeout(1000)
+    assert page.evaluate(f"{POOL}.step") > first
+    page.focus("#pool-play")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#pool-play") == "Play"
+
+
 def test_every_level_draws_the_pool(served, open_page):
     page = open_page(served)
     page.evaluate(f"{POOL}.fixed = true")

@@ -74,9 +74,11 @@ def test_leaving_the_training_range_is_said(served, open_page):
     page.click("#pool-break")
     until(page, f"{POOL}.left && {POOL}.found.error > 0.02")  # failure shows
     until(page, "!document.getElementById('pool-verdict').hidden")
-    assert "training range" in page.inner_text("#pool-verdict").lower() or "frozen" in page.inner_text(
-        "#pool-verdict"
-    )
+    verdict = page.inner_text("#pool-verdict")
+    assert "training range" in verdict.lower() or "frozen" in verdict
+    assert "outside the range" in page.inner_text("#pool-words")
+    page.click("#pool-calm")
+    until(page, "document.getElementById('pool-verdict').hidden")
 
 
 def test_everything_is_reached_by_keyboard(served, open_page):
@@ -167,6 +169,7 @@ def test_runs_are_compared_and_looked_into(served, open_page):
     words = page.inner_text("#runs-words")
     assert "spectrakan" in words
     assert "fno" in words
+    assert "relative_l2" in page.inner_text("#runs-scores")
     page.focus("#runs-time")
     page.keyboard.press("ArrowRight")
     until(page, "location.hash.includes('frame=1')")

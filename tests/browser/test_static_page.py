@@ -72,6 +72,24 @@ def test_rock_and_gas_agree_with_ours(static_page, open_page):
     assert np.abs(numbers[1] / given.max((0, 1)) - given / given.max((0, 1))).max() < 1e-3
 
 
+def test_the_page_goes_on_while_a_gas_is_solved(static_page, open_page):
+    page = open_page(static_page + "#rock", wait="rock")
+    ask = """async () => {
+      const backend = await import("./backend.js");
+      const gas = Float32Array.from({length: 384}, (_, k) => [4 + Math.sin(k / 61), 0, 40][k % 3]);
+      let done = false, longest = 0, last = performance.now();
+      const given = backend.compare("cns1d-small", 128, gas).then(({times}) => { done = true; return times; });
+      while (!done) {
+        await new Promise((go) => setTimeout(go, 5));
+        longest = Math.max(longest, performance.now() - last);
+        last = performance.now();
+      }
+      return [longest, (await given).solver];
+    }"""
+    longest, solving = page.evaluate(ask)
+    assert longest < 0.5 * solving, "the longest pause of the page, in milliseconds"
+
+
 def test_it_is_touched_without_a_server(static_page, open_page):
     page = open_page(static_page, viewport={"width": 360, "height": 740})
     page.evaluate("globalThis.spectrakan.scenes.pool.drop([0.5, 0.5], 1.1, 0.006)")

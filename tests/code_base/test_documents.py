@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -37,6 +38,17 @@ def test_every_command_exists_with_its_options(path: Path):
             for line in content.replace("\\\n", " ").splitlines():
                 if found := PROGRAM.match(line):
                     check_command(found[1])
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_between_files_is_one_that_the_site_has(path: Path):
+    """`make docs` refuses links to what the site does not hold; only links of README are of the repository."""
+    home = ROOT if path.name == "README.md" else ROOT / "docs"
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\((?!#|\w+:)([^)#\s]+)", text):
+        target = Path(os.path.normpath(path.parent / link))
+        assert target.exists(), f"no {link}"
+        assert target.is_relative_to(home), f"outside of {home.name}: {link}; name the path as code"
 
 
 def check_command(line: str) -> None:

@@ -85,7 +85,7 @@ def test_float64_is_computed_on_devices_that_support_it():
     """A `.double()` of a tensor on Apple's GPU raises; `to_float64` moves it to the CPU first."""
     for path in SOURCES:
         if path.parent.name in {"nn", "models", "training"}:
-            assert ".double()" not in path.read_text(), f"{path}: use numerics.float64.to_float64"
+            assert ".double()" not in path.read_text(), f"{path}: use numerics.quadrature.to_float64"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -106,7 +106,7 @@ def train(model: torch.nn.Module, window: sk.Window, begin: float, budget: float
     generator = torch.Generator().manual_seed(1)
     optimiser = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, weight_decay=1e-4)
     inputs, wanted = model.input_units.normalize(window.inputs), model.output_units.normalize(window.targets[:, 0])
-    scale = (model.residual_scale if model.increments else torch.ones(1)).square()
+    scale = (model.residual_scale if model.predict == "increment" else torch.ones(1)).square()
     steps = 0
     while True:
         for chosen in torch.randperm(len(wanted), generator=generator).split(16):

@@ -122,4 +122,6 @@ def test_what_the_token_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert number(r"amplitude: R2 ([-\d.]+)", shown) > 0.8
     assert number(r"nu: R2 [-\d.]+, of noise ([-\d.]+)", shown) < 0.5
     assert number(r"weights: ([\d.]+)", shown) == pytest.approx(1, abs=1e-4)
+    bound, reached = (number(rf"token: at most {there}", shown) for there in (r"([\d.]+)", r"\S+ .*?reach ([\d.]+)"))
+    assert 0 < reached <= bound < 20 * reached
     assert figures >= 1

@@ -17,8 +17,7 @@ from spectrakan.theory.kan_bounds import lemma_bounds, product_bound
 from spectrakan.theory.parts import token_kan
 from spectrakan.training import StepTaken, resume, train
 from spectrakan.training.resolve import resolve
-from spectrakan.training.session import WeightAverage
-from spectrakan.training.stop import Stopped
+from spectrakan.training.session import Stopped, WeightAverage
 
 TINY = [
     "model.width=4",

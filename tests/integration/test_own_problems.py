@@ -242,7 +242,7 @@ def test_a_plain_loop_with_both_calls_equals_train():
             value.backward()
             optimizer.step()
             step += 1
-    train = prepared.part("train")
+    train = prepared.parts["train"]
     rollouts = prepared.windows("train", horizon=prepared.horizon, starts="first").gather(range(len(train.samples)))
     model.calibrate(rollouts.inputs, rollouts.targets, rollouts.params, rollouts.grid)
     last = run.model.state_dict()
@@ -315,7 +315,7 @@ def test_test_data_of_an_own_problem_are_those_of_their_own_file(tmp_path: Path)
         data=tmp_path / "train.h5", test_data=tmp_path / "test.h5", overrides=SMALL, output=tmp_path / "run"
     )
     resolved = resolve(run.record["config"])
-    found = prepare(resolved.problem, resolved.config.data).part("test")
+    found = prepare(resolved.problem, resolved.config.data).parts["test"]
     assert len(found.samples) == 5
     assert np.abs(np.asarray(found.trajectories.values)).max() > 5
     own = sk.evaluate(run.model, sk.load_dataset(tmp_path / "test.h5"))["metrics"]["rmse"]

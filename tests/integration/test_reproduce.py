@@ -63,6 +63,8 @@ def test_records_hold_what_the_tables_need(campaign: Path):
     assert set(details["resolutions"]) == {"8", "32"}
     assert len(details["metrics_per_frame"]["relative_l2"]) == found["horizon"] == 2
     assert details["stability"]["horizon"] == 10
+    assert details["tails"]["rmse"] == pytest.approx(found["metrics"]["rmse"], rel=1e-4)
+    assert details["tails"]["median"] <= details["tails"]["percentile_99"] == details["tails"]["worst"]
     assert details["validation"]["metrics"]["rmse"] > 0
     assert main["droplet2d-fno-default-s0"]["details"]["scored_times"]["times"] == [0.11, 0.16, 0.21, 0.26, 0.31]
 

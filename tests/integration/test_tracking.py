@@ -13,7 +13,7 @@ import pytest
 from spectrakan.errors import ConfigError
 from spectrakan.runs import read_log
 from spectrakan.training import StepTaken, resume, train
-from spectrakan.training.stop import Stopped
+from spectrakan.training.session import Stopped
 
 TINY = [
     "model.name=amfno",

@@ -19,7 +19,7 @@ from spectrakan.models import from_pretrained
 from spectrakan.models.spectrakan import AMFNO
 from spectrakan.runs import RECORD_KEYS, read_log, read_record
 from spectrakan.training import EpochEnded, Recovered, StepTaken, resume, train
-from spectrakan.training.stop import Stopped
+from spectrakan.training.session import Stopped
 
 TINY = [
     "model.name=amfno",

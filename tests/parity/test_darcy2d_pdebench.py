@@ -8,7 +8,10 @@ import h5py
 import torch
 from darcy_operator import darcy_operator
 
-from spectrakan.pde.darcy2d import AS_PDEBENCH, DarcyParameters, solve
+from spectrakan.pde.darcy2d import DarcyParameters, solve
+
+AS_PDEBENCH = DarcyParameters(face_mean="arithmetic", wall="ghost")
+"""The discretisation behind PDEBench's stored pressures; at 64² the others are 1 to 8 % away from them."""
 
 
 def test_stored_pressures_are_met_where_they_are_steady(reference_data: Path):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from motions import around
 from scipy.optimize import linprog
 
 from spectrakan.nn.axis import uniform_axis
@@ -17,7 +18,7 @@ from spectrakan.nn.modulation import GlobalModulation
 from spectrakan.theory.attack import AttackSettings, attack, euclid
 from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach
-from spectrakan.theory.rules import Motion, WeightBox
+from spectrakan.theory.rules import WeightBox
 from spectrakan.theory.sample_bounds import euclidean_rate
 from spectrakan.theory.theorem import Constants
 
@@ -78,7 +79,7 @@ def random_box(cells: int, seed: int, sharpness: float) -> tuple[torch.Tensor, t
     logits = sharpness * torch.randn(cells, generator=source).double()
     moved = torch.rand(cells, generator=source).double() ** 3
     moved = moved + (moved * logits.softmax(0)).sum()
-    return logits, moved, WeightBox.of(Motion.around(logits[None, None], moved[None, None], moved[None, None]))
+    return logits, moved, WeightBox.of(around(logits[None, None], moved[None, None], moved[None, None]))
 
 
 @settings(max_examples=40, deadline=None)

@@ -20,7 +20,7 @@ from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.theory import sample_bounds
 from spectrakan.theory.attack import AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate
-from spectrakan.theory.certify import TOO_LARGE, CertifySettings
+from spectrakan.theory.certify import TOO_LARGE
 from spectrakan.theory.control import cap_slopes, certified_bound
 from spectrakan.theory.parts import model_map, token_kan
 from spectrakan.theory.sample_bounds import QUANTITIES, bound_sample
@@ -150,13 +150,13 @@ def test_a_trained_model_keeps_its_bounds_against_ten_thousand_pairs_and_flatter
     model = train("diffusion_reaction1d", "spectrakan", changes).model
     unseen = generate("diffusion_reaction1d", 1, 16, seed=1000)
     inputs = torch.as_tensor(unseen.values[:, :2], dtype=torch.float32)
-    hard = CertifySettings(attack=AttackSettings(starts=32, steps=20, pairs=10_000))
+    hard = AttackSettings(starts=32, steps=20, pairs=10_000)
     found = sk.certify(model, inputs, radius=0.02, config=hard)
     assert found.beaten == ()
     assert set(found.status.values()) == {"certified"}
     flatter = copy.deepcopy(model)
     cap_slopes(token_kan(flatter), 0.1 * certified_bound(token_kan(flatter)))
-    lowered = sk.certify(flatter, inputs, radius=0.02, config=CertifySettings(attack=LIGHT))
+    lowered = sk.certify(flatter, inputs, radius=0.02, config=LIGHT)
     for name in ("kan_hull_product", "token", "modulation_covariance"):
         assert lowered.entries[name].value < found.entries[name].value, name
     assert lowered.log_modulation_paper < found.log_modulation_paper
@@ -165,8 +165,7 @@ def test_a_trained_model_keeps_its_bounds_against_ten_thousand_pairs_and_flatter
 @pytest.fixture(scope="module")
 def certificate() -> Certificate:
     generator = torch.Generator().manual_seed(2)
-    config = CertifySettings(attack=LIGHT)
-    return sk.certify(small_model(), torch.randn(2, 2, 8, 1, generator=generator), radius=0.05, config=config)
+    return sk.certify(small_model(), torch.randn(2, 2, 8, 1, generator=generator), radius=0.05, config=LIGHT)
 
 
 def test_a_certificate_says_what_is_proved(certificate):
@@ -206,7 +205,7 @@ def test_a_cap_is_told_as_held_or_broken(certificate):
 
 def test_large_fields_are_never_called_certified(monkeypatch):
     monkeypatch.setattr(sample_bounds, "MOST_ROWS", 10)
-    found = sk.certify(small_model(), torch.randn(1, 2, 8, 1), radius=0.05, config=CertifySettings(attack=LIGHT))
+    found = sk.certify(small_model(), torch.randn(1, 2, 8, 1), radius=0.05, config=LIGHT)
     status = found.status
     assert status["token"] == status["kan"] == "certified"
     assert {name for name, kind in status.items() if kind == "estimated"} == {

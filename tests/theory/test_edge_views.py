@@ -7,7 +7,7 @@ import torch
 
 from spectrakan.errors import ConfigError
 from spectrakan.nn.kan import KAN
-from spectrakan.theory.edge_views import edge_views
+from spectrakan.theory.parts import edge_views
 
 
 def drawn() -> tuple[KAN, torch.Tensor]:
@@ -31,15 +31,6 @@ def test_the_spread_is_that_of_each_edge_alone():
             assert torch.allclose(view.outputs[j, i], values)
         sums = view.outputs.sum(1).T
         assert torch.allclose(sums, layer(samples))
-
-
-def test_the_density_counts_the_samples():
-    kan, samples = drawn()
-    view = edge_views(kan, samples)[0]
-    edges, shares = view.density(bins=7)
-    for i in range(3):
-        counted = torch.histogram(samples[:, i], edges[i]).hist / 200
-        assert torch.allclose(shares[i], counted)
 
 
 def test_too_few_samples_are_refused():

@@ -16,12 +16,11 @@ from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.kan import KANLayer
 from spectrakan.theory import reach
 from spectrakan.theory.attack import AttackSettings, attack, euclid
-from spectrakan.theory.certify import CertifySettings
 from spectrakan.theory.kan_bounds import exact_bounds
 from spectrakan.theory.norms import spectral_norm, sup_to_two, top_eigenvalue
 from spectrakan.theory.slopes import edge_pieces, enclose, slope_range
 
-QUICK = CertifySettings(attack=AttackSettings(starts=4, steps=5, pairs=16))
+QUICK = AttackSettings(starts=4, steps=5, pairs=16)
 VARIANTS = [
     {},
     {"use_gml": False},

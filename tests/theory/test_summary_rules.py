@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from motions import around
 
 import spectrakan as sk
 from spectrakan.nn.axis import axes_of
@@ -29,7 +30,7 @@ def inputs_near(source, centres, size, count):
         reach = size * torch.rand(centre.shape, generator=source, dtype=torch.float64)
         ways = 2 * torch.rand(count, *centre.shape[1:], generator=source, dtype=torch.float64) - 1
         ways[: count // 2] = ways[: count // 2].sign()
-        motions.append(Motion.around(centre, reach, torch.rand_like(reach)))
+        motions.append(around(centre, reach, torch.rand_like(reach)))
         points.append(centre + ways * reach)
     return motions, points
 
@@ -140,7 +141,7 @@ def test_sizes_of_groups_take_what_moves_together_into_account():
         return {"out": ridge(columns + (x @ matrix.T)[:, :, None, None], x[:, :, None] + x[:, :1, None])}
 
     reach = Reach(Program(run, torch.zeros(1, 16).double(), []), 0.01)
-    motion = reach._node(0, 0, keep=True).motion
+    motion = reach._found(0, 0, keep=True).motion
     joint, by_rows = motion.sizes(1)[0], motion.reach.norm(dim=1)
     assert 0.01 * math.sqrt(16) <= float(joint) * (1 + 1e-9)
     assert float(joint) < 0.5 * float(by_rows)

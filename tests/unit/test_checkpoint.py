@@ -81,7 +81,7 @@ def test_a_flipped_bit_in_any_file_is_refused(tmp_path):
     saved = checkpoint_of(*trained())
     save_checkpoint(tmp_path / "last", saved)
     files = sorted((tmp_path / "last").iterdir())
-    assert len(files) == 8
+    assert len(files) == 9
     for path in files:
         content = path.read_bytes()
         for place in (0, len(content) // 2, len(content) - 1):

@@ -9,6 +9,3 @@ def main() -> None:
     from spectrakan.cli.app import main as run
 
     run()
-
-
-__all__ = ["main"]

@@ -43,14 +43,13 @@ def certify(
     from spectrakan.report.figures import save_figure
     from spectrakan.runs import RunFolder
     from spectrakan.storage import write_text_atomically
-    from spectrakan.theory import CertifySettings, certify_radii
-    from spectrakan.theory.attack import AttackSettings
+    from spectrakan.theory import AttackSettings, certify_radii
     from spectrakan.training.display import progress_bar
 
     folder = RunFolder(run)
     subject = load_subject(folder, data, resolution=resolution)
     first = subject.first_window(samples)
-    config = CertifySettings(attack=AttackSettings(starts=starts, pairs=pairs))
+    config = AttackSettings(starts=starts, pairs=pairs)
     radii = [radius / 10**power for power in range(points)]
     with progress_bar("bounding, in %") as progress:
         every = certify_radii(

@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from spectrakan.fields import Trajectories
 
 
-def _explain_mapping(asked: bool) -> bool:
-    """Print a mapping with comments, and end."""
-    if asked:
-        from spectrakan.data.formats.mapping import MAPPING_HELP
-
-        print(MAPPING_HELP, end="")
-        raise typer.Exit
-    return asked
-
-
 def check(
     path: Annotated[
         Path | None,
@@ -43,7 +33,7 @@ def check(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
     explain_mapping: Annotated[
-        bool, typer.Option(help="Explain mapping files and exit.", is_eager=True, callback=_explain_mapping)
+        bool, typer.Option("--explain-mapping", help="Explain mapping files and exit.")
     ] = False,
 ) -> None:
     """Read a data file and report whether it is fit to learn from.
@@ -64,8 +54,12 @@ def check(
     from dataclasses import asdict
 
     from spectrakan.data.check import check_dataset
+    from spectrakan.data.formats.mapping import MAPPING_HELP
     from spectrakan.training.display import progress_bar
 
+    if explain_mapping:
+        print(MAPPING_HELP, end="")
+        return
     recorded = None if split is None else _read_split(split)
     trajectories = _load(path, problem, mapping)
     title = problem if path is None else path.name

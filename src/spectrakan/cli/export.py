@@ -1,14 +1,9 @@
 """`spectrakan export`: the best weights of a run as one file that runs without this library."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from spectrakan.fields import Grid
 
 
 def export(
@@ -29,29 +24,24 @@ def export(
     spectrakan export RUN                                           a program of torch.export, .pt2
     spectrakan export RUN --format aotinductor                      compiled for this machine, .pt2
     """
+    from spectrakan.data.prepare import find
     from spectrakan.errors import ConfigError, nearest
     from spectrakan.export import ENDINGS, export_model
     from spectrakan.models import from_pretrained
+    from spectrakan.runs import RunFolder
+    from spectrakan.training import resolve
 
-    if kind not in ENDINGS:
+    if kind not in ENDINGS:  # before the model is read
         raise ConfigError(f"unknown format '{kind}'{nearest(kind, ENDINGS)}")
     path = output or Path(f"{run.resolve().name}{ENDINGS[kind]}")
-    made = export_model(from_pretrained(run), path, kind, grid=_grid(run), force=force)
+    folder, grid = RunFolder(run), None
+    if folder.started:
+        resolved = resolve(folder.read_config())
+        # Grids of solvers have equal cells, those of data need not.
+        if resolved.config.data.path is not None or resolved.problem.equation is None:
+            grid = find(resolved.problem, resolved.config.data).grid
+    made = export_model(from_pretrained(run), path, kind, grid=grid, force=force)
     cells = "any number of equal cells" if made.cells is None else f"{' x '.join(map(str, made.cells))} cells"
     worst = max(made.errors.values())
     print(f"{path}: {kind}, {path.stat().st_size / 1e6:.1f} MB, any batch, {cells}")
     print(f"largest difference from the model at {' and '.join(made.errors)}: {worst:.1e} of the largest value")
-
-
-def _grid(run: Path) -> Grid | None:
-    """The grid that a run was trained on, where it comes from data; the solvers' grids have equal cells."""
-    from spectrakan.data.prepare import find
-    from spectrakan.runs import RunFolder
-    from spectrakan.training import resolve
-
-    folder = RunFolder(run)
-    if not folder.started:
-        return None
-    resolved = resolve(folder.read_config())
-    solved = resolved.config.data.path is None and resolved.problem.equation is not None
-    return None if solved else find(resolved.problem, resolved.config.data).grid

@@ -72,11 +72,10 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     import torch
 
     from spectrakan.evaluation.batches import EvaluationSettings, predicted_batches
-    from spectrakan.evaluation.operators import as_operator
+    from spectrakan.evaluation.stability import predicted_times
     from spectrakan.fields import FieldSpec
 
     signature = model.signature
-    as_operator(model, start)
     if len(start.times) < signature.history:
         raise ShapeError(f"the model starts from {signature.history} frames, the file has {len(start.times)}")
     ahead = 1 if signature.steady else horizon
@@ -94,8 +93,5 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     frames = torch.cat(runtime.exchange(torch.cat(pieces))).numpy()
     if signature.steady:
         return replace(start, values=frames, fields=fields, origin={})
-    given = start.times[: signature.history]
-    step = float(np.diff(start.times)[-1]) if len(start.times) > 1 else 1.0
-    later = start.times[signature.history : signature.history + ahead]
-    beyond = (later[-1] if len(later) else given[-1]) + step * np.arange(1, ahead - len(later) + 1)
-    return replace(start, values=frames, times=np.concatenate([later, beyond]), fields=fields, origin={})
+    times = np.asarray(predicted_times(start, signature.history, ahead))
+    return replace(start, values=frames, times=times, fields=fields, origin={})

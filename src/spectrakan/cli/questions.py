@@ -1,16 +1,16 @@
-"""What `spectrakan evaluate` answers about a run: scores, stability and error bands."""
+"""What `spectrakan evaluate` answers about a run: scores, stability and error bands, recorded and in tables."""
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from spectrakan.cli.evaluation_tables import print_evaluation
 from spectrakan.cli.subject import Subject, load_subject, prepared_run, start_process
+from spectrakan.cli.terminal import print_table
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation import (
@@ -29,6 +29,9 @@ from spectrakan.runs import as_json as plain
 from spectrakan.storage import require_writable, write_text_atomically
 from spectrakan.training.display import progress_bar
 from spectrakan.training.runtime import Runtime
+
+ROWS = 8
+"""Frames that are shown of a curve; the record has all."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def _scores(subject: Subject, asked: Asked, runtime: Runtime) -> dict[str, Any]:
             entries = [evaluate_model(model, data, cells, **settings) for cells in resolutions]
         else:
             # A run on a file of others: every n-th cell of its finer grid, as training takes them.
-            again = [prepared_run(subject.resolved, cells).part("test").trajectories for cells in resolutions]
+            again = [prepared_run(subject.resolved, cells).parts["test"].trajectories for cells in resolutions]
             entries = [evaluate_model(model, samples, **settings) for samples in again]
     errors = {max(entry["resolution"]): entry["metrics"]["relative_l2"] for entry in entries}
     home = errors.get(subject.trained_at)
@@ -156,3 +159,76 @@ def _written(subject: Subject, found: dict[str, Any], asked: Asked, runtime: Run
     path.parent.mkdir(exist_ok=True)
     write_text_atomically(path, json.dumps(plain(record), indent=2, allow_nan=False) + "\n")
     return path
+
+
+def print_evaluation(found: dict[str, Any]) -> None:
+    """Scores first, then each question that was asked."""
+    _print_scores(found)
+    tables = {"resolutions": _print_resolutions, "stability": _print_stability, "bands": _print_bands}
+    for name, show in tables.items():
+        if name in found:
+            print()
+            show(found[name])
+
+
+def _print_scores(scores: dict[str, Any]) -> None:
+    cells = _cells(scores["resolution"])
+    print(f"{scores['model']} on {scores['num_samples']} samples, {cells} cells, {scores['horizon']} frames ahead")
+    fields = scores["metrics_per_field"]
+    rows = ([name, value, *(each.get(name) for each in fields.values())] for name, value in scores["metrics"].items())
+    print_table(["metric", "all", *fields], rows)
+    if len(times := scores["times"]) > 1:
+        print("Error against time:")
+        curves = [scores["metrics_per_frame"][name] for name in ("relative_l2", "rmse")]
+        rows = ([f"{times[frame]:g}", *(curve[frame] for curve in curves)] for frame in _spread(len(times)))
+        print_table(["time", "relative_l2", "rmse"], rows)
+
+
+def _print_resolutions(found: dict[str, Any]) -> None:
+    print(f"Trained at {found['trained_at']}, on the same samples at each resolution:")
+    rows = []
+    for entry in found["resolutions"]:
+        error, *others = (entry["metrics"][name] for name in ("relative_l2", "rmse", "max_error", "frmse_high"))
+        rows.append([_cells(entry["resolution"]), error, entry.get("ratio"), *others, entry["data"]])
+    head = ["cells", "relative_l2", "over trained", "rmse", "max_error", "frmse_high", "data"]
+    print_table(head, rows)
+
+
+def _print_stability(found: dict[str, Any]) -> None:
+    print(
+        f"{found['blow_ups']} of {found['num_samples']} samples blow up within {found['horizon']} frames "
+        f"({found['factor']} horizons; beyond {found['limit']:g} times the data's range, or not finite)"
+    )
+    broken = [
+        [str(entry["sample"]), str(entry["blow_up_frame"]), f"{entry['blow_up_time']:g}", entry["kind"]]
+        for entry in found["samples"]
+        if entry["blow_up_frame"] is not None
+    ]
+    if broken:
+        print_table(["sample", "frame", "time", "what"], broken[:ROWS])
+    if count := found["frames_with_truth"]:
+        curves = found["median_relative_l2"], found["largest_relative_l2"]
+        rows = [[f"{found['times'][frame]:g}", *(curve[frame] for curve in curves)] for frame in _spread(count)]
+        print_table(["time", "median error", "largest error"], rows)
+
+
+def _print_bands(found: dict[str, Any]) -> None:
+    promised = "nothing is promised" if found["promised"] is None else f"promised {found['promised']:.1%}"
+    kept = "" if found["promised"] is None else ", kept" if found["kept"] else ", NOT kept"
+    print(
+        f"Bands from {found['num_calibration']} trajectories hold for {found['measured']:.1%} of "
+        f"{found['num_test']} others, {promised} (standard error {found['standard_error']:.1%}){kept}"
+    )
+    for message in found.get("warnings", []):
+        print(f"warning: {message}")
+    rows = ([field, widths[0], widths[-1]] for field, widths in found["half_width"].items())
+    print_table(["field", "mean half-width, first frame", "last frame"], rows)
+
+
+def _spread(count: int) -> Sequence[int]:
+    """At most `ROWS` indices from the first to the last."""
+    return sorted({round(index * (count - 1) / max(1, min(ROWS, count) - 1)) for index in range(min(ROWS, count))})
+
+
+def _cells(resolution: Sequence[int]) -> str:
+    return " x ".join(map(str, resolution))

@@ -1,14 +1,9 @@
 """`spectrakan report`: one page about any runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from spectrakan.report.runs_page import RunReport
 
 
 def report(
@@ -24,24 +19,19 @@ def report(
     spectrakan report runs/heat-*
     spectrakan report runs/heat-fno-0 runs/darcy2d-spectrakan-0 -o page.html
     """
-    from spectrakan.report.runs_page import runs_page
+    from spectrakan.report import RunReport, runs_page
+    from spectrakan.runs import SCORED_KEYS, RunFolder, read_log, read_record
     from spectrakan.storage import write_text_atomically
 
-    paths = {path.resolve(): path for path in runs}
-    command = f"spectrakan report {' '.join(map(str, runs))}"
-    text = runs_page([read_run(path, str(path)) for path in paths.values()], command)
+    reports = []
+    for path in {path.resolve(): path for path in runs}.values():
+        if path.is_file():
+            reports.append(RunReport(str(path), read_record(path)))
+            continue
+        folder = RunFolder(path)
+        folder.require_finished()
+        found = {file.stem: read_record(file, SCORED_KEYS) for file in sorted((path / "evaluations").glob("*.json"))}
+        reports.append(RunReport(str(path), read_record(folder.record), read_log(folder.log), found))
+    text = runs_page(reports, f"spectrakan report {' '.join(map(str, runs))}")
     write_text_atomically(output, text)
-    print(f"{output}: {len(paths)} runs, {len(text) / 1e6:.1f} MB")
-
-
-def read_run(path: Path, name: str) -> RunReport:
-    """A run from its folder, with its log and evaluations, or from its record alone."""
-    from spectrakan.report.runs_page import RunReport
-    from spectrakan.runs import SCORED_KEYS, RunFolder, read_log, read_record
-
-    if path.is_file():
-        return RunReport(name, read_record(path))
-    folder = RunFolder(path)
-    folder.require_finished()
-    found = {file.stem: read_record(file, SCORED_KEYS) for file in sorted((path / "evaluations").glob("*.json"))}
-    return RunReport(name, read_record(folder.record), read_log(folder.log), found)
+    print(f"{output}: {len(reports)} runs, {len(text) / 1e6:.1f} MB")

@@ -10,6 +10,7 @@ import typer
 from spectrakan.errors import require_package
 
 if TYPE_CHECKING:
+    from spectrakan.data.prepare import Prepared
     from spectrakan.serve.shown import GivenRun
 
 
@@ -42,7 +43,8 @@ def serve(
     from spectrakan.serve.app import serve as answer
 
     keep_freed_memory()
-    given = [given_run(path, data) for path in runs or ()]
+    solved: dict[str, Prepared] = {}
+    given = [given_run(path, data, solved) for path in runs or ()]
 
     def started(address: str) -> None:
         print(f"open {address} (stop with Ctrl-C)", flush=True)
@@ -52,7 +54,7 @@ def serve(
     answer(given, host, port, started)
 
 
-def given_run(path: Path, data: Path | None) -> GivenRun:
+def given_run(path: Path, data: Path | None, solved: dict[str, Prepared]) -> GivenRun:
     """A finished run with its samples, its record and, where there is one, its certificate."""
     from spectrakan.cli.subject import load_subject
     from spectrakan.runs import RunFolder, read_record
@@ -61,7 +63,7 @@ def given_run(path: Path, data: Path | None) -> GivenRun:
 
     folder = RunFolder(path)
     folder.require_finished()
-    subject = load_subject(folder, data)
+    subject = load_subject(folder, data, solved=solved)
     found = path / "certificate.json"
     return GivenRun(
         name=path.resolve().name,

@@ -91,8 +91,12 @@ def load_subject(
     resolution: int | None = None,
     device: torch.device | str = "cpu",
     space: SpaceGroup | None = None,
+    solved: dict[str, Prepared] | None = None,
 ) -> Subject:
-    """The best weights of a run, and the samples of a file or else the run's own test samples."""
+    """The best weights of a run, and the samples of a file or else the run's own test samples.
+
+    Runs of equal data that share `solved` have them solved once.
+    """
     resolved = resolve(folder.read_config())
     model = from_pretrained(folder.best).to(device)
     if data is not None:
@@ -102,8 +106,9 @@ def load_subject(
         found = found if space is None else found.cut(space)
         note = _training_samples(folder, found)
         return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
-    prepared = prepared_run(resolved, resolution, space)
-    part = prepared.part("test")
+    solved, key = {} if solved is None else solved, repr((resolved.config.task, resolved.config.data))
+    prepared = solved[key] = solved.get(key) or prepared_run(resolved, resolution, space)
+    part = prepared.parts["test"]
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")
     return Subject(folder, resolved, model, part.trajectories, part.samples, "test", False, _prepared=prepared)

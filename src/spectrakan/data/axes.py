@@ -31,10 +31,9 @@ def grid_around(
     """
     plain = Grid.from_centres([torch.from_numpy(axis.copy()) for axis in centres])
     edges = [_exact_faces(axis, faces) for axis, faces in zip(centres, plain.edges, strict=True)]
-    if latitude is not None:
-        edges[latitude] = edges[latitude].clamp(-90.0, 90.0)
     weights = [edge.diff() / (edge[-1] - edge[0]) for edge in edges]
     if latitude is not None:
+        edges[latitude] = edges[latitude].clamp(-90.0, 90.0)
         area = torch.deg2rad(edges[latitude]).sin().diff()
         weights[latitude] = area / area.sum()
     return Grid(plain.coordinates, tuple(edges), tuple(weights), tuple(boundary))

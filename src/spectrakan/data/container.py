@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.decoding import decoding, mismatch
+from spectrakan.data.decoding import decoding, mismatch, regular_file
 from spectrakan.errors import DataFormatError, nearest
 from spectrakan.fields import Source
 
@@ -164,10 +164,7 @@ class FileSource:
 
 def stamp_of(path: Path) -> Stamp:
     """The stamp of a file as it is now."""
-    try:
-        status = path.stat()
-    except OSError as problem:
-        raise DataFormatError(f"cannot read '{path}': {problem.strerror}") from None
+    status = regular_file(path)
     return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 

@@ -69,8 +69,8 @@ def walk(
         yield found
 
 
-def require_regular(path: Path) -> int:
-    """Refuse what is not a regular file (a device, a pipe or a socket never ends); return its size in bytes."""
+def regular_file(path: Path) -> os.stat_result:
+    """The status of a file; what is not a regular one (a device, a pipe or a socket never ends) is refused."""
     try:
         status = path.stat()
     except OSError as problem:
@@ -79,7 +79,7 @@ def require_regular(path: Path) -> int:
         kind = "a folder (of Zarr? open it by xarray and Trajectories.from_xarray)"
         kind = kind if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket"
         raise DataFormatError(f"'{path}': expected a regular file, found {kind}")
-    return status.st_size
+    return status
 
 
 def require_size(path: Path, key: str, decoded: int, stored: int, *, piece: int | None = None) -> None:

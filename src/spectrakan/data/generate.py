@@ -126,9 +126,10 @@ def solve(problem: str, initial: Tensor | npt.NDArray[Any], times: Sequence[floa
     parameters = build_settings(equation.parameters, params, where=problem)
     start = torch.as_tensor(initial).to(torch.float64)
     expected = equation.input_fields or equation.fields
-    if start.ndim != len(equation.bounds) + 2 or start.shape[-1] < len(expected):
+    fits = start.ndim == len(equation.bounds) + 2 and start.shape[-1] >= len(expected)
+    if not fits or min(start.shape[1:-1]) < 2:
         raise ShapeError(
-            f"{problem} starts from (batch, {len(equation.bounds)} axes of space, channels) with channels "
+            f"{problem} starts from (batch, {len(equation.bounds)} axes of 2 cells or more, channels) with channels "
             f"{', '.join(spec.name for spec in expected)}, got shape {tuple(start.shape)}"
         )
     check_times(times)

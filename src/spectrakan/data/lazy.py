@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spectrakan.data.container import size_in_bytes
-from spectrakan.errors import ShapeError
 from spectrakan.fields import Source, blocks
 
 HELD_BYTES = 2**28
@@ -29,12 +28,6 @@ class Part:
 
     source: Source
     axes: tuple[int | None, ...]
-
-    def __post_init__(self) -> None:
-        named = [axis for axis in self.axes if axis is not None]
-        fits = len(set(named)) == len(named) and all(axis < len(self.source.shape) for axis in named)
-        if not fits or (self.axes[-1] is not None and any(self.source.shape[axis] != 1 for axis in self.rest)):
-            raise ShapeError(f"axes {self.axes} do not fit a stored array of shape {self.source.shape}")
 
     @property
     def rest(self) -> list[int]:
@@ -80,12 +73,9 @@ class LazyArray:
 
     @classmethod
     def stack(cls, parts: Sequence[Part], lead: Sequence[int] = ()) -> LazyArray:
-        """The whole of some parts, which must agree in all axes but the channels, or in size with those of `lead`."""
-        shapes = {part.shape[:-1] for part in parts}
-        if len(shapes) != 1 and not lead:
-            raise ShapeError(f"arrays of one set must agree in samples, time and space, got {sorted(shapes)}")
+        """The whole of some parts, which agree in all axes but the channels, or in size with those of `lead`."""
         channels = sum(part.shape[-1] for part in parts)
-        return cls(tuple(parts), tuple(range(size) for size in (*(lead or shapes.pop()), channels)))
+        return cls(tuple(parts), tuple(range(size) for size in (*(lead or parts[0].shape[:-1]), channels)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -112,8 +102,6 @@ class LazyArray:
 
     def narrow(self, *slices: slice) -> LazyArray:
         """The part that slices along the first axes name, still unread."""
-        if len(slices) > self.ndim:
-            raise IndexError(f"{len(slices)} indices for an array of {self.ndim} axes")
         rest = (slice(None),) * (self.ndim - len(slices))
         chosen = tuple(old[new] for old, new in zip(self.ranges, (*slices, *rest), strict=True))
         return LazyArray(self.parts, chosen)

@@ -96,10 +96,6 @@ class Prepared:
     parts: Mapping[str, Part]
     dtype: torch.dtype = torch.float32
 
-    def part(self, name: str) -> Part:
-        """The part of that name."""
-        return self.parts[name]
-
     def windows(self, part: str, horizon: int = 1, starts: Starts = "all") -> Windows:
         """Windows of a part of the split; only training windows have several strides."""
         config = WindowSettings(
@@ -109,7 +105,7 @@ class Prepared:
             dt_input=self.config.dt_input,
             starts=starts,
         )
-        chosen = self.part(part)
+        chosen = self.parts[part]
         return Windows(chosen.trajectories, chosen.samples, config, self.dtype)
 
     def signature(self) -> OperatorSignature:

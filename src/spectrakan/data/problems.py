@@ -16,7 +16,7 @@ from spectrakan.data.climate import load_climate
 from spectrakan.data.split import SplitSettings
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.fields import FieldSpec, Trajectories
-from spectrakan.pde.catalog import EQUATIONS
+from spectrakan.pde import cns1d, darcy2d, diffusion_reaction1d, droplet2d, shallow_water2d
 from spectrakan.pde.equation import Equation
 
 ENTRY_POINTS = "spectrakan.problems"
@@ -113,13 +113,11 @@ class Problem:
 
 
 PROBLEMS: dict[str, Problem] = {
-    "cns1d": Problem.from_equation(EQUATIONS["cns1d"], horizon=11),
-    "diffusion_reaction1d": Problem.from_equation(EQUATIONS["diffusion_reaction1d"], horizon=96),
-    "darcy2d": Problem.from_equation(EQUATIONS["darcy2d"], horizon=1),
-    "shallow_water2d": Problem.from_equation(EQUATIONS["shallow_water2d"], horizon=91),
-    "droplet2d": Problem.from_equation(
-        EQUATIONS["droplet2d"], horizon=31, scored_times=(0.11, 0.16, 0.21, 0.26, 0.31)
-    ),
+    "cns1d": Problem.from_equation(cns1d.EQUATION, horizon=11),
+    "diffusion_reaction1d": Problem.from_equation(diffusion_reaction1d.EQUATION, horizon=96),
+    "darcy2d": Problem.from_equation(darcy2d.EQUATION, horizon=1),
+    "shallow_water2d": Problem.from_equation(shallow_water2d.EQUATION, horizon=91),
+    "droplet2d": Problem.from_equation(droplet2d.EQUATION, horizon=31, scored_times=(0.11, 0.16, 0.21, 0.26, 0.31)),
     "climate2d": Problem(
         name="climate2d",
         summary="weather of one day on the globe: surface air temperature -> surface pressure",

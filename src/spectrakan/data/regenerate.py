@@ -24,7 +24,16 @@ def regenerate(
     >>> regenerate(coarse, resolution=16).values.shape
     (2, 1, 16, 16, 1)
     """
-    _require_same(trajectories)
+    # Solve the first sample as it is stored and compare, so that nothing foreign passes for the same samples.
+    own = _solved_anew(trajectories, None, None)
+    stored, made = (np.asarray(data.values[0], dtype=np.float64) for data in (trajectories, own))
+    alike = made.shape == stored.shape and np.allclose(own.times, trajectories.times)
+    scale = float(np.ptp(stored)) or 1.0
+    if not alike or float(np.abs(made - stored).max()) > SAMENESS * scale:
+        raise ConfigError(
+            f"the stored samples of {trajectories.name} are not what their seed and parameters give: they were "
+            "changed, or made by another version of the solver; generate them anew"
+        )
     return _solved_anew(trajectories, resolution, frames)
 
 
@@ -51,19 +60,6 @@ def _shape_at(trajectories: Trajectories, resolution: int | None) -> tuple[int, 
     """Cells along each axis when the longest has `resolution` and the others keep their proportion."""
     own = trajectories.grid.shape
     return own if resolution is None else tuple(round(size * resolution / max(own)) for size in own)
-
-
-def _require_same(trajectories: Trajectories) -> None:
-    """Solve the first sample as it is stored and compare, so that nothing foreign passes for the same samples."""
-    own = _solved_anew(trajectories, None, None)
-    stored, made = (np.asarray(data.values[0], dtype=np.float64) for data in (trajectories, own))
-    alike = made.shape == stored.shape and np.allclose(own.times, trajectories.times)
-    scale = float(np.ptp(stored)) or 1.0
-    if not alike or float(np.abs(made - stored).max()) > SAMENESS * scale:
-        raise ConfigError(
-            f"the stored samples of {trajectories.name} are not what their seed and parameters give: they were "
-            "changed, or made by another version of the solver; generate them anew"
-        )
 
 
 def brought_to(trajectories: Trajectories, resolution: int | None) -> tuple[Trajectories, str]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import field
 from itertools import accumulate
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -87,10 +87,7 @@ class Split:
 
     def part(self, name: str) -> tuple[int, ...]:
         """The indices of the part of that name."""
-        if name not in (*PARTS, "unused"):
-            raise ConfigError(f"unknown part '{name}'; known: {', '.join((*PARTS, 'unused'))}")
-        indices: tuple[int, ...] = getattr(self, name)
-        return indices
+        return cast(tuple[int, ...], getattr(self, name))
 
 
 def split_trajectories(trajectories: Trajectories, config: SplitSettings | None = None, seed: int = 0) -> Split:
@@ -165,11 +162,7 @@ def split_groups(groups: Sequence[Sequence[int]], config: SplitSettings, seed: i
         )
     if config.by == "sample_order":
         return _in_time_order(groups, config)
-    return _at_random(groups, config, seed)
-
-
-def _at_random(groups: Sequence[Sequence[int]], config: SplitSettings, seed: int) -> Split:
-    """Deal the groups in random order, each to the part that lacks most of its target."""
+    # Deal the groups in random order, each to the part that lacks most of its target.
     targets = _targets(sum(len(group) for group in groups), config.fractions)
     parts: list[list[int]] = [[] for _ in PARTS]
     order = np.random.default_rng(seed).permutation(len(groups))

@@ -8,7 +8,7 @@ serves several steps; `strides` says which ones it is trained on.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -84,8 +84,6 @@ class Windows:
     def locate(self, indices: Sequence[int]) -> tuple[npt.NDArray[np.int64], ...]:
         """The sample, the first frame and the stride of each of the windows."""
         numbers = np.asarray(indices, dtype=np.int64).reshape(-1)
-        if numbers.size and (numbers.min() < 0 or numbers.max() >= len(self)):
-            raise ShapeError(f"window numbers must lie in 0..{len(self) - 1}, got {numbers.min()}..{numbers.max()}")
         position, start = np.divmod(numbers, len(self.starts))
         return self.samples[position], self.starts[start, 0], self.starts[start, 1]
 
@@ -151,11 +149,6 @@ def signature(trajectories: Trajectories, history: int, *, dt_input: bool = Fals
 def _starts(trajectories: Trajectories, config: WindowSettings) -> npt.NDArray[np.int64]:
     """First frame and stride of the windows of one sample, `(windows, 2)`."""
     if trajectories.steady:
-        if (config.history, config.horizon) != (1, 1):
-            raise ConfigError(
-                "a steady problem has history 1 and horizon 1, "
-                f"got history {config.history} and horizon {config.horizon}"
-            )
         return np.array([[0, 1]])
     frames = len(trajectories.times)
     for stride in config.strides:
@@ -172,7 +165,6 @@ def _starts(trajectories: Trajectories, config: WindowSettings) -> npt.NDArray[n
 def _frames(values: Array, samples: npt.NDArray[np.int64], frames: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """Frames `(batch, frames)` of samples `(batch,)`, in one go from memory, else sample by sample."""
     if isinstance(values, np.ndarray):
-        taken: npt.NDArray[Any] = values[samples[:, None], frames]
-        return taken
+        return cast(npt.NDArray[Any], values[samples[:, None], frames])
     parts = [slice(row[0], row[-1] + 1, row[1] - row[0] if len(row) > 1 else 1) for row in frames.tolist()]
     return np.stack([np.asarray(values[sample, part]) for sample, part in zip(samples.tolist(), parts, strict=True)])

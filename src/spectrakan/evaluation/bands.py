@@ -21,7 +21,7 @@ from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, all_predi
 from spectrakan.evaluation.evaluate import scored_frames
 from spectrakan.evaluation.operators import as_operator
 from spectrakan.fields import Trajectories
-from spectrakan.metrics.shapes import Fields, as_float64, check_fields, check_pair
+from spectrakan.metrics.shapes import Fields, as_float64, check_pair
 from spectrakan.runs.record import as_json
 
 NO_PROMISE = "calibration and test trajectories are split by time, so coverage is not guaranteed"
@@ -98,7 +98,6 @@ def calibrate_bands(
     >>> calibrate_bands(truth + errors, truth, coverage=0.8).half_width.flatten().tolist()
     [8.0, 8.0, 8.0, 8.0]
     """
-    check_fields("prediction", pred.shape)
     residual = _residual(pred, target)
     rank = band_rank(residual.shape[0], coverage)
     spread = _checked_scale(scale, tuple(residual.shape[1:]))
@@ -112,7 +111,6 @@ def residual_scale(pred: Fields, target: Fields) -> Tensor:
     It shapes bands: wide where errors are usually large. The split must not be the calibration
     split, or coverage is not guaranteed. Failed rollouts are left out; without any other the scale is 1.
     """
-    check_fields("prediction", pred.shape)
     residual = _residual(pred, target)
     residual = residual[residual.flatten(1).isfinite().all(1)]
     if not len(residual):

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from spectrakan.data.windows import Windows, WindowSettings
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.operators import Evaluable, as_operator, numbers_of, takes_time_step
+from spectrakan.evaluation.operators import as_operator, numbers_of, takes_time_step
 from spectrakan.fields import Grid, Progress, Trajectories, Window
 from spectrakan.fields.grid_part import joined, whole_of
 from spectrakan.metrics import MetricAccumulator
+from spectrakan.models.operator import Operator
 from spectrakan.models.rollout import rollout
 
 Samples = Sequence[int] | None
@@ -111,7 +112,7 @@ def all_predicted(
     return torch.cat([frames for _, frames in batches]), torch.cat([window.targets for window, _ in batches])
 
 
-def first_windows(model: Evaluable, trajectories: Trajectories, samples: Sequence[int], horizon: int) -> Windows:
+def first_windows(model: Operator, trajectories: Trajectories, samples: Sequence[int], horizon: int) -> Windows:
     """The first window of each sample, in float64 for a float64 model."""
     own = model.signature
     step = takes_time_step(own, trajectories)
@@ -121,9 +122,7 @@ def first_windows(model: Evaluable, trajectories: Trajectories, samples: Sequenc
 
 
 @torch.no_grad()
-def predict_frames(
-    model: Evaluable, inputs: Tensor, horizon: int, params: Tensor | None, grid: Grid | None
-) -> Tensor:
+def predict_frames(model: Operator, inputs: Tensor, horizon: int, params: Tensor | None, grid: Grid | None) -> Tensor:
     """`(B, history, *space, in)` -> `(B, horizon, *space, out)` on the CPU; one frame where nothing evolves."""
     numbers = numbers_of(model)
     moved, conditions = inputs.to(*numbers), None if params is None else params.to(*numbers)
@@ -138,7 +137,7 @@ def all_or(samples: Samples, trajectories: Trajectories) -> list[int]:
     return list(range(trajectories.num_samples) if samples is None else samples)
 
 
-def heading(model: Evaluable, trajectories: Trajectories, num_samples: int, horizon: int) -> dict[str, Any]:
+def heading(model: Operator, trajectories: Trajectories, num_samples: int, horizon: int) -> dict[str, Any]:
     """The entries with which every result begins."""
     return {
         "task": trajectories.name,

@@ -75,15 +75,10 @@ def evaluate(
 
 
 def check_evaluation(
-    model: nn.Module,
-    trajectories: Trajectories,
-    horizon: int | None = None,
-    *,
-    samples: Samples = None,
-    history: int | None = None,
+    model: nn.Module, trajectories: Trajectories, horizon: int | None = None, *, samples: Samples = None
 ) -> None:
     """Refuse a model, horizon or samples that do not fit the data."""
-    operator = as_operator(model, trajectories, history)
+    operator = as_operator(model, trajectories)
     scored_frames(trajectories, operator.signature.history, horizon)
     count = trajectories.num_samples
     if samples is not None and (not samples or min(samples) < 0 or max(samples) >= count):

@@ -1,59 +1,27 @@
 """What can be evaluated: an operator of this package, or any `nn.Module` that is called like one."""
 
-import inspect
 import re
 from collections.abc import Sequence
 from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from spectrakan.data.windows import signature as signature_of
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.fields import Grid, OperatorSignature, Trajectories
+from spectrakan.fields import OperatorSignature, Trajectories
 from spectrakan.models.operator import Operator
+from spectrakan.models.own_module import wrap_module
 
 UNNAMED = re.compile(r"u\d*")
 """Names that a loader gives to fields of files without names."""
 
 
-class ModuleOperator(nn.Module):
-    """A plain module as an operator in physical units; its signature comes from the data.
+def as_operator(model: nn.Module, trajectories: Trajectories, history: int | None = None) -> Operator:
+    """The model as an operator, checked against the data.
 
-    The module is called as `module(x, params=None, grid=None)` and maps `(B, history, *space, in)` to
-    `(B, *space, out)`.
-    """
-
-    def __init__(self, module: nn.Module, signature: OperatorSignature) -> None:
-        super().__init__()
-        self.module, self.signature, self.name = module, signature, type(module).__name__
-        try:
-            inspect.signature(module.forward).bind(None, params=None, grid=None)
-        except TypeError:
-            raise ConfigError(
-                f"{self.name} must be called as module(x, params=None, grid=None), its forward takes "
-                f"{inspect.signature(module.forward)}; add the missing arguments"
-            ) from None
-
-    def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
-        """Call the module and check the shape of its output."""
-        frame = self.module(x, params=params, grid=grid)
-        expected = (x.shape[0], *x.shape[2:-1], self.signature.out_channels)
-        if not isinstance(frame, Tensor) or tuple(frame.shape) != expected:
-            found = tuple(frame.shape) if isinstance(frame, Tensor) else type(frame).__name__
-            raise ShapeError(
-                f"{self.name} must map {tuple(x.shape)} = (batch, history, *space, fields) to {expected}, got {found}"
-            )
-        return frame
-
-
-Evaluable = Operator | ModuleOperator
-
-
-def as_operator(model: nn.Module, trajectories: Trajectories, history: int | None = None) -> Evaluable:
-    """The model with a name and a signature, checked against the data.
-
-    A plain module reads `history` frames: as given, else its attribute `history`, else 1.
+    A plain module is called as `module(x, params=None, grid=None)` and maps `(B, history, *space, in)` to
+    `(B, *space, out)` in physical units; it reads `history` frames: as given, else its attribute `history`, else 1.
     """
     if not isinstance(model, nn.Module):
         raise ConfigError(f"expected an operator or an nn.Module, got {type(model).__name__}")
@@ -62,12 +30,14 @@ def as_operator(model: nn.Module, trajectories: Trajectories, history: int | Non
         frames = history or getattr(model, "history", 1)
         if not isinstance(frames, int) or frames < 1:
             raise ConfigError(f"the history of {type(model).__name__} must be a whole number above 0, got {frames!r}")
-        return ModuleOperator(model, signature_of(trajectories, frames))
+        operator = wrap_module(model, signature_of(trajectories, frames), predict="direct", noise_level=0.0)
+        operator.load_state_dict({"fitted": torch.tensor(True)}, strict=False)  # its units are those of the data
+        return operator.to(*numbers_of(model))
     if history not in (None, own.history):
         raise ConfigError(f"the model reads {own.history} frames, got history {history}; leave it out")
     frames = 1 if trajectories.steady else own.history
     require_fit(own, signature_of(trajectories, frames, dt_input=takes_time_step(own, trajectories)))
-    return cast(Evaluable, model)
+    return cast(Operator, model)
 
 
 def takes_time_step(model: OperatorSignature, trajectories: Trajectories) -> bool:

@@ -19,7 +19,7 @@ from spectrakan.errors import ConfigError
 from spectrakan.evaluation.batches import DEFAULT, EvaluationSettings, Samples, all_or, heading, predicted_batches
 from spectrakan.evaluation.evaluate import scored_frames
 from spectrakan.evaluation.operators import as_operator
-from spectrakan.fields import Grid, Trajectories
+from spectrakan.fields import Trajectories
 from spectrakan.metrics import relative_error
 from spectrakan.runs.record import as_json
 
@@ -62,11 +62,14 @@ def stability(
     finite: list[Tensor] = []
     inside: list[Tensor] = []
     for window, frames in predicted_batches(operator, data, chosen, total, settings):
-        relative.append(_errors(frames[:, : window.targets.shape[1]], window.targets, data.grid))
         finite.append(frames.isfinite().flatten(2).all(-1))
+        # The mean over fields whose truth is not zero; NaN where the prediction is not finite.
+        known = window.targets.shape[1]
+        mean = relative_error(frames[:, :known], window.targets, data.grid).nanmean(-1)
+        relative.append(mean.masked_fill(~finite[-1][:, :known], torch.nan))
         away = (frames.to(torch.float64) - (low + high) / 2).abs()
         inside.append(~(away > limit * (high - low)).flatten(2).any(-1))
-    errors, times = torch.cat(relative), _times(data, history, total)
+    errors, times = torch.cat(relative), predicted_times(data, history, total)
     outcomes: list[dict[str, Any]] = []
     for sample, number, near, each in zip(chosen, torch.cat(finite), torch.cat(inside), errors, strict=True):
         broken = (~(number & near)).nonzero().flatten().tolist()
@@ -116,16 +119,7 @@ def data_range(trajectories: Trajectories, samples: Sequence[int]) -> tuple[Tens
     return torch.from_numpy(low - size), torch.from_numpy(high + size)
 
 
-def _errors(pred: Tensor, target: Tensor, grid: Grid) -> Tensor:
-    """Relative L2 error of each sample and frame `(samples, time)`: the mean over fields whose truth is not zero.
-
-    NaN where the prediction is not finite.
-    """
-    mean = relative_error(pred, target, grid).nanmean(-1)
-    return mean.masked_fill(~pred.isfinite().flatten(2).all(-1), torch.nan)
-
-
-def _times(data: Trajectories, history: int, frames: int) -> list[float]:
+def predicted_times(data: Trajectories, history: int, frames: int) -> list[float]:
     """Times of the predicted frames; beyond the end of the data with their last step."""
     ahead = [float(time) for time in data.times[history : history + frames]]
     last = ahead[-1] if ahead else float(data.times[-1])

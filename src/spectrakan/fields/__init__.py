@@ -4,19 +4,3 @@ from spectrakan.fields.grid import BOUNDARIES, Boundary, Grid
 from spectrakan.fields.grid_part import GridPart, SpaceGroup
 from spectrakan.fields.signature import OperatorSignature, Window
 from spectrakan.fields.trajectories import Array, FieldSpec, Progress, Source, Trajectories, blocks
-
-__all__ = [
-    "BOUNDARIES",
-    "Array",
-    "Boundary",
-    "FieldSpec",
-    "Grid",
-    "GridPart",
-    "OperatorSignature",
-    "Progress",
-    "Source",
-    "SpaceGroup",
-    "Trajectories",
-    "Window",
-    "blocks",
-]

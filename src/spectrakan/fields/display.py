@@ -76,14 +76,17 @@ def draw_sample(data: Trajectories, sample: int, field: str | int) -> Any:
     if frames.ndim == 4:
         frames = frames[..., frames.shape[-1] // 2]  # the middle plane of the third axis
     chosen = np.unique(np.linspace(0, len(frames) - 1, min(MOST_MAPS, len(frames))).round().astype(int))
-    figure = NotebookFigure(figsize=(2.4 * len(chosen) + 0.8, 2.6), layout="constrained")
+    globe = data.grid.boundary == ("wall", "periodic") and abs(data.grid.extent[1] - 360) < 1
+    across, up = (1, 0) if globe else (0, 1)  # latitude is the first axis of a globe
+    figure = NotebookFigure(figsize=((4.8 if globe else 2.4) * len(chosen) + 0.8, 2.6), layout="constrained")
     panels = figure.subplots(1, len(chosen), squeeze=False)[0]
     shown = frames[chosen]
-    extent = (*data.grid.bounds[0], *data.grid.bounds[1])
+    extent = (*data.grid.bounds[across], *data.grid.bounds[up])
     limits = {"vmin": shown.min(), "vmax": shown.max()}
     for panel, frame, index in zip(panels, shown, chosen, strict=True):
-        image = panel.imshow(frame.T, origin="lower", extent=extent, aspect="auto", **limits)
-        panel.set_title(f"t = {data.times[index]:g}")
-        panel.set(xlabel="x", ylabel="y" if index == chosen[0] else "")
+        image = panel.imshow(frame if globe else frame.T, origin="lower", extent=extent, aspect="auto", **limits)
+        panel.set_title("" if data.steady else f"t = {data.times[index]:g}")
+        panel.set_xlabel("longitude" if globe else "x")
+        panel.set_ylabel("" if index != chosen[0] else "latitude" if globe else "y")
     figure.colorbar(image, ax=list(panels), label=label)
     return figure

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from spectrakan.errors import ConfigError, ShapeError, require_package
+from spectrakan.fields.display import as_html, draw_sample
 from spectrakan.fields.grid import Boundary, Grid
 from spectrakan.fields.grid_part import GridPart, SpaceGroup
 
@@ -22,16 +23,13 @@ class Source(Protocol):
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the axes."""
-        ...
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the stored numbers."""
-        ...
 
     def __getitem__(self, key: Any, /) -> Any:
         """The part that `key` names, as a NumPy array."""
-        ...
 
 
 @runtime_checkable
@@ -40,7 +38,6 @@ class Array(Source, Protocol):
 
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> npt.NDArray[Any]:
         """The whole, as a NumPy array."""
-        ...
 
 
 Progress = Callable[[int, int], None]
@@ -289,16 +286,12 @@ class Trajectories:
 
     def plot(self, sample: int = 0, field: str | int = 0) -> Any:
         """A matplotlib figure of one field of one sample: space and time in 1D, maps of some frames in 2D."""
-        from spectrakan.fields.display import draw_sample
-
         return draw_sample(self, sample, field)
 
     def __repr__(self) -> str:
         return f"Trajectories({self.summary})"
 
     def _repr_html_(self) -> str:
-        from spectrakan.fields.display import as_html
-
         return as_html(self)
 
     @property

@@ -4,15 +4,3 @@ from spectrakan.metrics.frame_errors import anomaly_r2, relative_error
 from spectrakan.metrics.scores import METRICS, Scores
 from spectrakan.metrics.spectral import energy_spectrum
 from spectrakan.metrics.suite import CONVENTIONS, MetricAccumulator, evaluate_fields, score_fields
-
-__all__ = [
-    "CONVENTIONS",
-    "METRICS",
-    "MetricAccumulator",
-    "Scores",
-    "anomaly_r2",
-    "energy_spectrum",
-    "evaluate_fields",
-    "relative_error",
-    "score_fields",
-]

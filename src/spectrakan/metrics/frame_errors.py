@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Grid
-from spectrakan.metrics.shapes import Fields, as_float64, cell_volumes, check_fields, check_pair
+from spectrakan.metrics.shapes import Fields, as_float64, cell_volumes, check_pair
 from spectrakan.metrics.spectral import shell_energies, shells_of
 
 
@@ -57,7 +57,7 @@ def mean_square(values: Tensor, volumes: Tensor) -> Tensor:
     >>> mean_square(torch.full((1, 1, 4, 1), 3.0), torch.full((4,), 0.25)).item()
     9.0
     """
-    return torch.matmul(volumes.flatten(), values.flatten(2, -2).square())
+    return spatial_mean(values.square(), volumes)
 
 
 def spatial_mean(values: Tensor, volumes: Tensor) -> Tensor:
@@ -104,8 +104,7 @@ def relative_error(pred: Fields, target: Fields, grid: Grid | None = None) -> Te
     >>> relative_error(1.5 * truth, truth).item()
     0.5
     """
-    check_fields("prediction", pred.shape, grid)
-    check_pair(pred.shape, target.shape)
+    check_pair(pred.shape, target.shape, grid)
     true = as_float64(target)
     volumes = cell_volumes(grid, true.shape[2:-1]).to(true.device)
     error = mean_square(as_float64(pred).to(true.device) - true, volumes)
@@ -128,7 +127,6 @@ def anomaly_r2(pred: Tensor, target: Tensor, climatology: Tensor, weights: Tenso
     >>> anomaly_r2(truth - 1.0, truth, torch.full((1, 1), 1005.0), torch.ones(1)).item()
     0.96
     """
-    check_fields("prediction", pred.shape)
     check_pair(pred.shape, target.shape)
     if climatology.shape != target.shape[2:] or weights.shape != target.shape[2:-1]:
         raise ShapeError(

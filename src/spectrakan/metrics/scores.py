@@ -23,8 +23,6 @@ squares of all fields are added before the root. `relative_l2`, which PDEBench d
 exact convention with equal cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spectrakan.errors import ShapeError
 from spectrakan.fields import Array, Grid
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 
 BLOCK_VALUES = 1 << 19
 """Numbers of one array that are processed together: small enough for a cache, large enough for speed."""
@@ -32,8 +32,9 @@ def check_fields(name: str, shape: Sequence[int], grid: Grid | None = None) -> N
         raise ShapeError(f"{name} has {tuple(shape[2:-1])} cells, the grid has {grid.shape}")
 
 
-def check_pair(pred: Sequence[int], target: Sequence[int]) -> None:
-    """Refuse a prediction whose shape is not that of the truth; nothing is broadcast."""
+def check_pair(pred: Sequence[int], target: Sequence[int], grid: Grid | None = None) -> None:
+    """Refuse a prediction that is no field, or whose shape is not that of the truth; nothing is broadcast."""
+    check_fields("prediction", pred, grid)
     if tuple(pred) != tuple(target):
         raise ShapeError(
             f"prediction and target must have the same shape, got {tuple(pred)} and {tuple(target)}; "

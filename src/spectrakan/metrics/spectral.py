@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spectrakan.fields import Grid
 from spectrakan.metrics.shapes import Fields, as_float64, check_fields
 
 BANDS = {"frmse_low": slice(0, 4), "frmse_mid": slice(4, 12), "frmse_high": slice(12, None)}
@@ -82,7 +81,7 @@ def band_means(amplitudes: Tensor) -> dict[str, Tensor]:
     return {name: amplitudes[..., part, :].mean(-2) for name, part in BANDS.items()}
 
 
-def energy_spectrum(values: Fields, grid: Grid | None = None, *, complete: bool = True) -> Tensor:
+def energy_spectrum(values: Fields, *, complete: bool = True) -> Tensor:
     """Isotropic power spectrum of each frame and field: `(B, T, *space, C)` to `(B, T, shells, C)`.
 
         E_s = Σ_{s <= |k| < s + 1} |F_k|²
@@ -96,6 +95,6 @@ def energy_spectrum(values: Fields, grid: Grid | None = None, *, complete: bool 
     >>> int(spectrum.argmax()), round(float(spectrum.max()), 12)
     (5, 0.5)
     """
-    check_fields("values", values.shape, grid)
+    check_fields("values", values.shape)
     space = tuple(int(size) for size in values.shape[2:-1])
     return shell_energies(as_float64(values), shells_of(space, complete=complete))

@@ -10,7 +10,7 @@ from spectrakan.errors import ConfigError, ShapeError, nearest
 from spectrakan.fields import Grid
 from spectrakan.metrics.frame_errors import FrameErrors, frame_errors
 from spectrakan.metrics.scores import Scores, Tables, exact_scores, pdebench_scores, sample_tables
-from spectrakan.metrics.shapes import Fields, cell_volumes, check_fields, check_pair, paired_blocks
+from spectrakan.metrics.shapes import Fields, cell_volumes, check_pair, paired_blocks
 
 CONVENTIONS = ("exact", "pdebench")
 NOTHING = "no sample was given, so there is nothing to score"
@@ -58,8 +58,7 @@ def score_fields(
             "the pdebench convention depends on the size of the test batches: give batch_size "
             f"(PDEBench used 5 to 100), got {batch_size}"
         )
-    check_fields("prediction", pred.shape, grid)
-    check_pair(pred.shape, target.shape)
+    check_pair(pred.shape, target.shape, grid)
     volumes = cell_volumes(None, pred.shape[2:-1])
     parts = [frame_errors(*pair, volumes, signed=False) for pair in paired_blocks(pred, target)]
     if not parts:
@@ -90,8 +89,7 @@ class MetricAccumulator:
     @torch.no_grad()
     def update(self, pred: Fields, target: Fields) -> None:
         """Add predictions and truths of some samples, `(batch, time, *space, channel)` each."""
-        check_fields("prediction", pred.shape, self.grid)
-        check_pair(pred.shape, target.shape)
+        check_pair(pred.shape, target.shape, self.grid)
         shape = tuple(int(size) for size in pred.shape[1:])
         if self._shape not in (None, shape):
             raise ShapeError(f"this stream holds samples of shape {self._shape}, got {shape}")

@@ -27,7 +27,7 @@ Shapes: frames `(batch, frames, *space, field)`, tokens `(batch, [frames,] token
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -94,7 +94,11 @@ class CViT(Operator):
     def __init__(self, signature: OperatorSignature, config: CViTConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
         dims, width = signature.space_dims, config.width
-        patch, cells = lattice_of(signature, config)
+        published = PUBLISHED_PATCHES[dims]
+        patch = published[0] if config.patch == "auto" else config.patch
+        cells = published[1] if config.cells == "auto" else config.cells
+        if cells % patch:
+            raise ConfigError(f"cells must be a multiple of patch, got {cells} and {patch}; set cells={patch * 8}")
         self.cells = (cells,) * dims
         self.patches = Patches((cells // patch,) * dims, patch, signature.in_channels + signature.num_params, width)
         self.frames = _Frames((cells // patch) ** dims, signature.history, config) if signature.history > 1 else None
@@ -119,8 +123,8 @@ class CViT(Operator):
         for block in self.decoder:
             x = block(x, tokens)
         x = self.norm(x)
-        output: Tensor = self.head(self.feed_norm(x + F.gelu(self.feed(x)))).unflatten(1, history.shape[2:-1])
-        return output
+        rows = self.head(self.feed_norm(x + F.gelu(self.feed(x))))
+        return cast(Tensor, rows.unflatten(1, history.shape[2:-1]))
 
     def encode(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The encoder's tokens, `(batch, patches, width)`."""
@@ -128,8 +132,7 @@ class CViT(Operator):
         tokens = tokens[:, 0] if self.frames is None else self.frames(tokens)
         for block in self.encoder:
             tokens = block(tokens)
-        encoded: Tensor = self.encoder_norm(tokens)
-        return encoded
+        return cast(Tensor, self.encoder_norm(tokens))
 
 
 class _Frames(nn.Module):
@@ -151,18 +154,7 @@ class _Frames(nn.Module):
         x = self.latents.expand(batch, -1, -1).flatten(0, 1)[:, None]
         for block in self.blocks:
             x = block(x, context)
-        aggregated: Tensor = self.norm(x.view(batch, patches, -1))
-        return aggregated
-
-
-def lattice_of(signature: OperatorSignature, config: CViTConfig) -> tuple[int, int]:
-    """Patch size and cells along each axis of the encoder's lattice."""
-    published = PUBLISHED_PATCHES[signature.space_dims]
-    patch = published[0] if config.patch == "auto" else config.patch
-    cells = published[1] if config.cells == "auto" else config.cells
-    if cells % patch:
-        raise ConfigError(f"cells must be a multiple of patch, got {cells} and {patch}; set cells={patch * 8}")
-    return patch, cells
+        return cast(Tensor, self.norm(x.view(batch, patches, -1)))
 
 
 START_CYCLES = 0.7
@@ -194,12 +186,10 @@ class AttentionBlock(nn.Module):
         key, value = (self._heads(part) for part in self.key_value(context).chunk(2, dim=-1))
         attended = F.scaled_dot_product_attention(query, key, value)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
-        changed: Tensor = x + self.feed(self.feed_norm(x))
-        return changed
+        return cast(Tensor, x + self.feed(self.feed_norm(x)))
 
     def _heads(self, rows: Tensor) -> Tensor:
-        heads: Tensor = rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-        return heads
+        return cast(Tensor, rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2))
 
 
 def _blocks(count: int, width: int, num_heads: int, mlp_ratio: int, *, cross: bool = False) -> nn.ModuleList:
@@ -221,8 +211,7 @@ class Patches(nn.Module):
         self, frames: Float[Tensor, "batch frames *space field"]
     ) -> Float[Tensor, "batch frames patches width"]:
         """Tokens of each frame."""
-        tokens: Tensor = self.embed(cut(frames, self.patch)) + self.positions
-        return tokens
+        return cast(Tensor, self.embed(cut(frames, self.patch)) + self.positions)
 
 
 def cut(frames: Tensor, patch: int) -> Tensor:
@@ -258,8 +247,7 @@ class LatentGrid(nn.Module):
 
     def forward(self, axes: Sequence[Axis]) -> Tensor:
         """One vector for each cell of the grid with these axes, `(cells, width)`."""
-        embedded: Tensor = self.norm(self.embed(self.interpolate(axes).flatten(0, -2)))
-        return embedded
+        return cast(Tensor, self.norm(self.embed(self.interpolate(axes).flatten(0, -2))))
 
     def interpolate(self, axes: Sequence[Axis]) -> Tensor:
         """The latents at the cell centres, `(*space, latent_width)`."""

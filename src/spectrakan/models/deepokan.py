@@ -87,10 +87,6 @@ class RadialKAN(nn.Module):
             first.spread(low, high)
 
 
-UNIT_SCALE_SPAN = (-3.0, 3.0)
-"""Range of the branch's inputs before it is fitted."""
-
-
 @settings
 class DeepOKANConfig(DeepONetConfig):
     """Settings of branch and trunk; the defaults are those of the paper's first example."""
@@ -115,7 +111,8 @@ class DeepOKAN(DeepONet):
 
     def _networks(self, branch: Sequence[int], trunk: Sequence[int]) -> tuple[nn.Module, nn.Module]:
         count = self.config.num_centres
-        return RadialKAN(branch, count, span=UNIT_SCALE_SPAN), RadialKAN(trunk, count)
+        # The branch's inputs are at unit scale; their range is fitted later.
+        return RadialKAN(branch, count, span=(-3.0, 3.0)), RadialKAN(trunk, count)
 
     def _fit_network(self, windows: Iterable[Window]) -> None:
         """The range of the branch's inputs."""

@@ -58,7 +58,6 @@ class FFNO(LiftedOperator):
     def __init__(self, signature: OperatorSignature, config: FFNOConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
         width, hidden = config.width, config.mlp_ratio * config.width
-        self.add_lift_and_readout(width, config.readout_width)
         sets = 1 if config.share_weights else config.num_layers
         bases: list[Basis] = ["fourier"] * signature.space_dims
         self.spectral = nn.ModuleList(

@@ -12,7 +12,7 @@ numbers over width².
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -48,14 +48,13 @@ class FNOConfig:
 
 
 class LiftedOperator(Operator):
-    """Lift of history, parameters and coordinates, layers of the subclass (`features`), pointwise readout."""
+    """Lift of history, parameters and coordinates, `layers` of the subclass, pointwise readout."""
 
-    def add_lift_and_readout(self, width: int, readout_width: int) -> None:
-        """Build the first and the last part."""
-        signature = self.signature
+    def __init__(self, signature: OperatorSignature, config: Any, stages: Stages | None = None) -> None:
+        super().__init__(signature, config, stages)
         channels = signature.history * signature.in_channels + signature.num_params + signature.space_dims
-        self.lift = PointwiseLinear(channels, width)
-        self.readout = Readout(width, 0, readout_width, self.network_out_channels)
+        self.lift = PointwiseLinear(channels, config.width)
+        self.readout = Readout(config.width, 0, config.readout_width, self.network_out_channels)
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """Lift, layers, readout at unit scale."""
@@ -67,8 +66,10 @@ class LiftedOperator(Operator):
         return with_coordinates(inputs, axes)
 
     def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """The layers: `(width, batch, *space)` to the same shape."""
-        raise NotImplementedError(f"{type(self).__name__} must define features")
+        """The layers with a nonlinearity between them: `(width, batch, *space)` to the same shape."""
+        for number, layer in enumerate(cast(nn.ModuleList, self.layers)):
+            field = layer(F.gelu(field) if number else field, axes)
+        return field
 
 
 class FNO(LiftedOperator):
@@ -80,7 +81,6 @@ class FNO(LiftedOperator):
 
     def __init__(self, signature: OperatorSignature, config: FNOConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
-        self.add_lift_and_readout(config.width, config.readout_width)
         bases: list[Basis] = ["fourier"] * signature.space_dims
         self.layers = nn.ModuleList(
             FourierLayer(config.width, config.num_modes, bases) for _ in range(config.num_layers)
@@ -93,10 +93,7 @@ class FNO(LiftedOperator):
         # Of an axis that is cut among processes only the last part is padded.
         more = [larger.cells - axis.cells for larger, axis in zip(wider, axes, strict=True)]
         field = F.pad(field, [side for count in reversed(more) for side in (0, count)]) if any(more) else field
-        for number, layer in enumerate(self.layers, start=1):
-            field = layer(field, wider)
-            if number < len(self.layers):
-                field = F.gelu(field)
+        field = super().features(field, wider)
         for dim, axis in enumerate(axes, start=2):
             field = field.narrow(dim, 0, axis.cells)
         return field.contiguous()

@@ -34,12 +34,11 @@ from spectrakan.config import Count, settings
 from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Stages
-from spectrakan.nn.axis import Axis, wave_transform
+from spectrakan.nn.axis import Axis, mean_over, wave_transform
 from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
 from spectrakan.nn.execution import Field
 from spectrakan.nn.pointwise import PointwiseLinear
 from spectrakan.nn.spectral import multiply_modes
-from spectrakan.numerics.quadrature import weighted_mean
 
 PUBLISHED_SIZES: dict[int, tuple[int, int, int]] = {1: (4, 16, 128), 2: (16, 4, 128), 3: (8, 4, 64)}
 """Width, poles and readout width by the number of axes."""
@@ -112,17 +111,16 @@ class LNO(Operator):
 
 def instance_norm(field: Tensor, axes: Sequence[Axis]) -> Tensor:
     """Mean 0 and variance 1 over space, for each channel and sample, by the cells' volumes."""
-    weights = [axis.weights.to(field.dtype).to(field.device) for axis in axes]
     shape = (*field.shape[:2], *[1] * len(axes))
-    centred = field - weighted_mean(field, weights).view(shape)
-    variance = weighted_mean(centred.square(), weights).view(shape)
+    centred = field - mean_over(field, axes).view(shape)
+    variance = mean_over(centred.square(), axes).view(shape)
     return centred * torch.rsqrt(variance + NORM_FLOOR)
 
 
 MIN_DECAY = 0.05
 """Slowest decay over the unit length: below it, steady and transient part would cancel to rounding error."""
 FIRST_DECAYS = (1.0, 8.0)
-"""Decays before training, uniform between."""
+"""Decays before training, uniform between; frequencies are uniform up to half a cycle a pole."""
 
 _MODE, _POLE, _CELL = "pqr", "xyz", "uvw"
 Key = tuple[bool, ...]
@@ -137,7 +135,12 @@ class PoleResidue(nn.Module):
     def __init__(self, width: int, num_poles: int, space_dims: int) -> None:
         super().__init__()
         pairs = (width, width)
-        self.poles = nn.ParameterList(_first_poles((*pairs, num_poles)) for _ in range(space_dims))
+        self.poles = nn.ParameterList()
+        low, high = FIRST_DECAYS
+        for _ in range(space_dims):
+            decay = low + (high - low) * torch.rand(*pairs, num_poles)
+            frequency = math.pi * num_poles * (2 * torch.rand(*pairs, num_poles) - 1)
+            self.poles.append(torch.stack([torch.expm1(decay - MIN_DECAY).log(), frequency], dim=-1))
         # A system whose poles all respond at their own decay's size keeps the variance of its input.
         size = (sum(FIRST_DECAYS) / 2) ** space_dims / math.sqrt(2 * width * num_poles**space_dims)
         self.residues = nn.Parameter(size * torch.randn(*pairs, *[num_poles] * space_dims, 2))
@@ -166,29 +169,22 @@ class PoleResidue(nn.Module):
 
     def _part(self, spectrum: Tensor, gains: Sequence[Tensor], decays: Sequence[Tensor], transient: Key) -> Tensor:
         """One of the 2^d parts: modes along steady axes, cells along transient ones, `(out, batch, ..)`."""
-        modes, poles = _MODE[: len(transient)], _POLE[: len(transient)]
-        residues, place = torch.view_as_complex(self.residues), poles
-        for axis, fades in enumerate(transient):
-            if not fades:
-                after = place.replace(_POLE[axis], _MODE[axis])
-                residues = torch.einsum(f"io{place},io{_POLE[axis]}{_MODE[axis]}->io{after}", residues, gains[axis])
-                place = after
-        if not any(transient):
-            systems = residues.flatten(2).permute(2, 0, 1)
-            return multiply_modes(systems, spectrum.flatten(2)).view(spectrum.shape)
-        fading = [axis for axis, fades in enumerate(transient) if fades]
-        value, place = spectrum, f"ib{modes}"
-        for axis in fading:
-            after = "io" + place.removeprefix("io").removeprefix("i").replace(_MODE[axis], _POLE[axis])
-            value = torch.einsum(f"{place},io{_POLE[axis]}{_MODE[axis]}->{after}", value, gains[axis])
-            place = after
-        value = value * ((-1) ** len(fading) * residues)[:, :, None]
-        for axis in fading:
-            after = place.replace(_POLE[axis], _CELL[axis])
-            after = after.removeprefix("i") if axis == fading[-1] else after
-            value = torch.einsum(f"{place},io{_POLE[axis]}{_CELL[axis]}->{after}", value, decays[axis])
-            place = after
-        return value
+        axes = range(len(transient))
+        fading, steady = [a for a in axes if transient[a]], [a for a in axes if not transient[a]]
+        modes, poles = _MODE[: len(axes)], _POLE[: len(axes)]
+        mixed = "".join(_POLE[a] if transient[a] else _MODE[a] for a in axes)
+        into, out = ([f"io{_POLE[a]}{names[a]}" for a in axes] for names in (_MODE, _CELL))
+        residues = torch.view_as_complex(self.residues)
+        terms = ",".join([f"io{poles}", *(into[a] for a in steady)])
+        systems = torch.einsum(f"{terms}->io{mixed}", residues, *(gains[a] for a in steady))
+        if not fading:
+            return multiply_modes(systems.flatten(2).permute(2, 0, 1), spectrum.flatten(2)).view(spectrum.shape)
+        # From left to right: modes to poles, times the residues, poles to cells.
+        terms = ",".join([f"ib{modes}", *(into[a] for a in fading), f"io{mixed}", *(out[a] for a in fading)])
+        cells = "".join(_CELL[a] if transient[a] else _MODE[a] for a in axes)
+        matrices = (*(gains[a] for a in fading), systems, *(decays[a] for a in fading))
+        sign = -1 if len(fading) % 2 else 1
+        return sign * torch.einsum(f"{terms}->ob{cells}", spectrum, *matrices)
 
 
 def _put_together(parts: dict[Key, Tensor], axes: Sequence[Axis], analyses: Sequence[Tensor]) -> Tensor:
@@ -202,12 +198,3 @@ def _put_together(parts: dict[Key, Tensor], axes: Sequence[Axis], analyses: Sequ
             for key in itertools.product((False, True), repeat=number)
         }
     return parts[()]
-
-
-def _first_poles(shape: tuple[int, ...]) -> Tensor:
-    """Decays uniform in `FIRST_DECAYS`, frequencies uniform up to half a cycle a pole."""
-    low, high = FIRST_DECAYS
-    decay = low + (high - low) * torch.rand(shape)
-    raw = torch.expm1(decay - MIN_DECAY).log()
-    frequency = math.pi * shape[-1] * (2 * torch.rand(shape) - 1)
-    return torch.stack([raw, frequency], dim=-1)

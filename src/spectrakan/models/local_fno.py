@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -76,15 +75,7 @@ class LocalFNO(LiftedOperator):
 
     def __init__(self, signature: OperatorSignature, config: LocalFNOConfig, stages: Stages | None = None) -> None:
         super().__init__(signature, config, stages)
-        self.add_lift_and_readout(config.width, config.readout_width)
         self.layers = nn.ModuleList(LocalFourierLayer(signature.space_dims, config) for _ in range(config.num_layers))
-
-    def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """The layers, with a nonlinearity between them."""
-        for number, layer in enumerate(self.layers, start=1):
-            field = layer(field, axes)
-            field = field if number == len(self.layers) else F.gelu(field)
-        return field
 
     def located(self, inputs: Tensor, axes: Sequence[Axis]) -> Tensor:
         """Inputs with one coordinate an axis, without a jump where the axis is periodic."""

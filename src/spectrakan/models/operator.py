@@ -18,7 +18,7 @@ from spectrakan.nn.axis import Axis, axes_of
 from spectrakan.nn.mean_field import MeanField
 from spectrakan.nn.normalizer import Normalizer
 from spectrakan.nn.output_filter import OutputFilter
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 from spectrakan.storage import Bundle, save_bundle
 
 MIN_CELLS = 4
@@ -49,6 +49,9 @@ class Operator(nn.Module):
         self.signature, self.config, self.stages = signature, config, stages or Stages()
         self.predict = prediction_of(signature, self.stages)
         fields, dims, decay = signature.out_channels, signature.space_dims, self.stages.history_decay
+        self.boundary: tuple[str, ...] = signature.boundary or ("outflow",) * dims  # unknown ones count as open
+        # Channels that the network itself gives: each field once, or twice with a multiplicative readout.
+        self.network_out_channels = fields * (2 if self.stages.multiplicative_readout else 1)
         self.input_units = Normalizer(signature.in_channels)
         self.output_units = self.input_units if signature.evolves else Normalizer(fields)
         self.param_units = Normalizer(signature.num_params) if signature.num_params else None
@@ -63,21 +66,6 @@ class Operator(nn.Module):
         self._decays = decay != 1.0 and signature.history > 1
         if self._decays and not isinstance(decay, str):
             self._set_decay(decay)
-
-    @property
-    def increments(self) -> bool:
-        """Whether the network predicts the increment to the last frame."""
-        return self.predict == "increment"
-
-    @property
-    def boundary(self) -> tuple[str, ...]:
-        """Boundary of each axis; unknown ones count as open."""
-        return self.signature.boundary or ("outflow",) * self.signature.space_dims
-
-    @property
-    def network_out_channels(self) -> int:
-        """Channels that the network itself gives: each field once, or twice with a multiplicative readout."""
-        return self.signature.out_channels * (2 if self.stages.multiplicative_readout else 1)
 
     def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """Physical fields `(B, history, *space, in)` -> `(B, *space, out)`, at any resolution.
@@ -156,7 +144,7 @@ class Operator(nn.Module):
     def target_residual(self, window: Window) -> Tensor:
         """What the network should give, before `residual_scale`: `(B, steps, *space, out)` at unit scale."""
         targets = self.output_units.normalize(window.targets)
-        if self.increments:
+        if self.predict == "increment":
             last = self.output_units.normalize(window.inputs[:, -1:])
             return torch.cat([last, targets], dim=1).diff(dim=1)
         if self.mean_field is not None:
@@ -225,7 +213,7 @@ class Operator(nn.Module):
             return
         training = self.training
         self.eval()
-        self.output_filter.refit(map(self._residuals, windows), adding=self.increments)
+        self.output_filter.refit(map(self._residuals, windows), adding=self.predict == "increment")
         self.train(training)
 
     def examples(self, window: Window) -> Iterator[tuple[Tensor, Tensor | None, Tensor]]:

@@ -7,6 +7,7 @@ many channels.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,6 +54,13 @@ class ModuleOperator(Operator):
             raise ConfigError(
                 f"the factory of model '{name}' must return a torch.nn.Module, got {type(module).__name__}"
             )
+        try:
+            inspect.signature(module.forward).bind(None, params=None, grid=None)
+        except TypeError:
+            raise ConfigError(
+                f"{name} must be called as module(x, params=None, grid=None), its forward takes "
+                f"{inspect.signature(module.forward)}; add the missing arguments"
+            ) from None
         self.module = module
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
@@ -64,8 +72,10 @@ class ModuleOperator(Operator):
         output = self.module(history, params=params, grid=grid)
         expected = (history.shape[0], *history.shape[2:-1], self.network_out_channels)
         if not isinstance(output, Tensor) or tuple(output.shape) != expected:
-            came = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-            raise ShapeError(f"the module of '{self.name}' must return (batch, *space, out) = {expected}, got {came}")
+            came, given = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__, history.shape
+            raise ShapeError(
+                f"{self.name} must map {tuple(given)} = (batch, history, *space, fields) to {expected}, got {came}"
+            )
         return output
 
 

@@ -12,7 +12,7 @@ ablation.
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import torch
 from pydantic import Field
@@ -34,12 +34,6 @@ from spectrakan.nn.multiscale import Branch, MultiscaleTrunk
 from spectrakan.nn.token import NUM_ERRORS, GlobalToken, Pool, TokenKind, disturbed
 from spectrakan.numerics.fourier import Basis
 
-BASIS_OF_BOUNDARY: dict[str, Basis] = {
-    "periodic": "fourier",
-    "wall": "extended",
-    "outflow": "fourier",
-    "dirichlet": "extended",
-}
 BOUNDED = {"wall", "dirichlet"}
 """Boundaries near which a field behaves differently than inside."""
 
@@ -158,16 +152,12 @@ class SpectraKAN(Operator):
     def token(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The token t of physical inputs, `(B, token_width)`."""
         history, params = self.network_inputs(x, params)
-        token: Tensor = self._need_token()(history, params, self.axes(history, grid))
-        return token
+        return cast(Tensor, self._need_token()(history, params, self.axes(history, grid)))
 
     def modulation(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """The global value A of physical inputs, `(B, attention_width)`."""
         token, features, axes = self.token_and_features(x, params, grid)
-        value = self._value(token, features, axes)
-        if value is None:
-            raise ConfigError("this model has no modulation: it was built with token='none'")
-        return value
+        return cast(Tensor, self._value(token, features, axes))
 
     def attention(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """Attention weights of the token over the cells, `(B, 1, *space)`, summing to one."""
@@ -200,16 +190,12 @@ class SpectraKAN(Operator):
 
     def _features(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis], token: Tensor | None) -> Tensor:
         conditions = () if self.conditioning is None or token is None else self.conditioning(token)
-        features: Tensor = self.trunk(with_params(channels_first(history), params), axes, conditions)
-        return features
+        return cast(Tensor, self.trunk(with_params(channels_first(history), params), axes, conditions))
 
     def _value(self, token: Tensor | None, features: Tensor, axes: Sequence[Axis]) -> Tensor | None:
-        value: Tensor | None = None
-        if token is not None and self.gml is not None:
-            value = self.gml(token, features, axes)
-        elif token is not None and self.broadcast is not None:
-            value = self.broadcast(token)
-        return value
+        if self.gml is not None:
+            return cast(Tensor, self.gml(token, features, axes))
+        return None if self.broadcast is None else cast(Tensor, self.broadcast(token))
 
     def _need_token(self) -> GlobalToken:
         if self.global_token is None:
@@ -271,4 +257,4 @@ def bases_of(signature: OperatorSignature, config: SpectraKANConfig) -> tuple[Ba
     if config.basis != "auto":
         return (config.basis,) * signature.space_dims
     boundary = signature.boundary or ("periodic",) * signature.space_dims
-    return tuple(BASIS_OF_BOUNDARY[kind] for kind in boundary)
+    return tuple("extended" if kind in BOUNDED else "fourier" for kind in boundary)

@@ -16,7 +16,7 @@ from spectrakan.config import settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.fields.grid_part import summed
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 
 Predict = Literal["auto", "increment", "mean_field", "direct"]
 LEAST_DECAY = 0.3

@@ -23,6 +23,7 @@ Cells cost N * slices instead of N^2. Shapes: x `(batch, cells, width)`, weights
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -73,8 +74,8 @@ class SliceAttention(nn.Module):
         pooled = (weights.transpose(1, 2) @ (x * shares[:, None])).unflatten(1, (heads, slices))
         tokens = (pooled @ content[0].transpose(1, 2) + volume * content[1][:, None]) / (volume + SMALLEST_SHARE)
         mixed = F.scaled_dot_product_attention(self.query(tokens), self.key(tokens), self.value(tokens))
-        back: Tensor = weights @ (mixed @ self.out.weight.T.unflatten(0, (heads, -1))).flatten(1, 2) + self.out.bias
-        return back
+        joined = (mixed @ self.out.weight.T.unflatten(0, (heads, -1))).flatten(1, 2)
+        return cast(Tensor, weights @ joined + self.out.bias)
 
 
 def _by_head(project: nn.Linear, heads: int) -> tuple[Tensor, Tensor]:
@@ -141,8 +142,7 @@ class Transolver(Operator):
         shares = cell_shares(axes, history)
         for block in self.blocks:
             x = block(x, shares)
-        output: Tensor = self.head(self.norm(x)).unflatten(1, space)
-        return output
+        return cast(Tensor, self.head(self.norm(x)).unflatten(1, space))
 
 
 class _Block(nn.Module):
@@ -157,8 +157,7 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor, shares: Tensor) -> Tensor:
         x = x + self.attention(self.attention_norm(x), shares)
-        changed: Tensor = x + self.feed(self.feed_norm(x))
-        return changed
+        return cast(Tensor, x + self.feed(self.feed_norm(x)))
 
 
 def _start(module: nn.Module) -> None:

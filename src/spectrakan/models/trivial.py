@@ -32,8 +32,8 @@ from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models.operator import Operator
 from spectrakan.models.stages import Predict, Stages, prediction_of
 from spectrakan.nn.axis import Axis, axis_transforms
-from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis
+from spectrakan.numerics.quadrature import to_float64
 from spectrakan.numerics.resample import along_axis
 
 

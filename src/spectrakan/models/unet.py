@@ -62,40 +62,25 @@ class UNet(Operator):
         for dim, axis in enumerate(axes, start=2):
             # The next multiple of the coarsest cell, at least two of them, because batch norm needs a variance.
             fitting = max(2, -(-axis.cells // coarsest)) * coarsest
-            field = _continued(field, dim, fitting, axis.periodic)
-        output: Tensor = self._network(field.transpose(0, 1).contiguous())
-        for dim, axis in enumerate(axes, start=2):
-            output = output.narrow(dim, 0, axis.cells)
-        return output.movedim(1, -1)
-
-    def _network(self, field: Tensor) -> Tensor:
-        across = []
+            if fitting > axis.cells:  # periodic, or with the last value repeated
+                index = torch.arange(fitting, device=field.device)
+                index = index.remainder(axis.cells) if axis.periodic else index.clamp_max(axis.cells - 1)
+                field = field.index_select(dim, index)
+        field, across = field.transpose(0, 1).contiguous(), []
         for level, block in enumerate(self.encoder):
             field = block(field if level == 0 else self.pool(field))
             across.append(field)
         for level in reversed(range(len(self.decoder))):
             field = self.decoder[level](torch.cat([self.rise[level](field), across[level]], dim=1))
         output: Tensor = self.out(field)
-        return output
+        for dim, axis in enumerate(axes, start=2):
+            output = output.narrow(dim, 0, axis.cells)
+        return output.movedim(1, -1)
 
 
 def _two_convolutions(dims: int, before: int, after: int) -> nn.Sequential:
     convolution, norm = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
-    return nn.Sequential(
-        convolution(before, after, 3, padding=1, bias=False),
-        norm(after),
-        nn.Tanh(),
-        convolution(after, after, 3, padding=1, bias=False),
-        norm(after),
-        nn.Tanh(),
-    )
-
-
-def _continued(field: Tensor, dim: int, cells: int, periodic: bool) -> Tensor:
-    """The field on `cells` cells along one axis: periodic, or with its last value repeated."""
-    present = field.shape[dim]
-    if cells == present:
-        return field
-    index = torch.arange(cells, device=field.device)
-    index = index.remainder(present) if periodic else index.clamp_max(present - 1)
-    return field.index_select(dim, index)
+    layers: list[nn.Module] = []
+    for width in (before, after):
+        layers += [convolution(width, after, 3, padding=1, bias=False), norm(after), nn.Tanh()]
+    return nn.Sequential(*layers)

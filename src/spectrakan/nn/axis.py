@@ -24,8 +24,8 @@ from spectrakan.numerics.fourier import (
     stored_modes,
     transform_matrices,
 )
-from spectrakan.numerics.quadrature import equal_weights, weighted_mean
-from spectrakan.numerics.resample import coarse_size, overlap_matrix
+from spectrakan.numerics.quadrature import weighted_mean
+from spectrakan.numerics.resample import overlap_matrix
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class Axis:
         if self.whole is not None and self.space is not None:
             larger = self.whole.coarse(stride)
             return _cut_axis(larger, tuple(round(end * larger.cells / self.total) for end in self.ends), self.space)
-        equal = uniform_axis(coarse_size(self.cells, stride), self.periodic)
+        equal = uniform_axis((self.cells + stride - 1) // stride, self.periodic)
         if self.uniform:
             return equal
         # A coarse cell has the volume of the parts of fine cells that lie in it.
@@ -204,7 +204,7 @@ def uniform_axis(cells: int, periodic: bool) -> Axis:
     """Equal cells on [0, 1]."""
     edges = torch.arange(cells + 1, dtype=torch.float64) / cells
     centres = (torch.arange(cells, dtype=torch.float64) + 0.5) / cells
-    return Axis(centres, edges, equal_weights(cells, centres), periodic, uniform=True)
+    return Axis(centres, edges, torch.ones_like(centres) / cells, periodic, uniform=True)
 
 
 @kept
@@ -231,7 +231,7 @@ def axis_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> Ax
     mean = axis.weights @ synthesis
     if axis.whole is not None:
         mean = axis_transform(axis.whole, basis, num_modes, axis.centres).mean
-    parts = [_like(part, like) for part in (analysis, synthesis, mean, axis.weights)]
+    parts = [as_like(part, like) for part in (analysis, synthesis, mean, axis.weights)]
     one_mean = axis.uniform and basis in ("fourier", "cosine")
     return AxisTransform(parts[0], parts[1], parts[2], parts[3], count, one_mean)
 
@@ -250,7 +250,7 @@ def signed_transform(axis: Axis, basis: Basis, num_modes: int, like: Tensor) -> 
         negative = min(num_modes, resolved_modes(basis, MANY, axis.total) - 1)
     into, out = signed_matrices(basis, count, negative, axis.centres, axis.widths)
     orders = signed_orders(count, negative).abs().repeat(2)
-    return _like(_resolved(into, orders, basis, axis), like), _like(out, like)
+    return as_like(_resolved(into, orders, basis, axis), like), as_like(out, like)
 
 
 @kept
@@ -259,7 +259,7 @@ def wave_transform(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
     highest = (axis.cells + 1) // 2 - 1
     order = 2 * math.pi * torch.arange(-highest, highest + 1, dtype=torch.float64)
     analysis = torch.polar(axis.widths.expand(len(order), -1), -order[:, None] * axis.centres)
-    return _like(order, like), analysis.to(like.dtype.to_complex()).to(like.device)
+    return as_like(order, like), analysis.to(like.dtype.to_complex()).to(like.device)
 
 
 def _mode_count(basis: Basis, num_modes: int, cells: int) -> int:
@@ -275,5 +275,6 @@ def _resolved(analysis: Tensor, orders: Tensor, basis: Basis, axis: Axis) -> Ten
     return analysis * (orders < resolved_modes(basis, MANY, axis.cells))[:, None]
 
 
-def _like(tensor: Tensor, like: Tensor) -> Tensor:
+def as_like(tensor: Tensor, like: Tensor) -> Tensor:
+    """The tensor in the type and on the device of another, contiguous."""
     return tensor.to(like.dtype).to(like.device).contiguous()

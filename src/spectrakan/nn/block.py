@@ -138,12 +138,6 @@ class Block(nn.Module):
             return self._axial_path(self.axial, field, axes, factors)
         return self._plain_path(field, axes, factors)
 
-    def spectral(self, field: Tensor, axes: Sequence[Axis], factors: Factors = ()) -> Tensor:
-        """The spectral operator K alone."""
-        if self.axial is None:
-            return cast(Tensor, cast(FourierLayer, self.joint)(field, axes))
-        return cast(Tensor, self.axial(field, axes, factors))
-
     def _axial_path(self, axial: AxialSpectral, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
         """Spectral operator, squeeze-excitation and pointwise path without a field of full size in between.
 
@@ -165,7 +159,11 @@ class Block(nn.Module):
 
     def _plain_path(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
         """The same as in the file's head, for every kind of mixing."""
-        spectral = self.spectral(field, axes, factors)
+        spectral: Tensor
+        if self.axial is None:
+            spectral = cast(FourierLayer, self.joint)(field, axes)
+        else:
+            spectral = self.axial(field, axes, factors)
         if self.squeeze_excite is not None:
             scale = self.squeeze_excite(mean_over(spectral, axes).T).T
             spectral = spectral * scale.view(*scale.shape, *[1] * len(axes))

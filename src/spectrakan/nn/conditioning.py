@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import kept
+from spectrakan.nn.axis import as_like, kept
 from spectrakan.nn.execution import differentiable, force_fp32, plain_forms
 from spectrakan.numerics.fourier import Basis, frequencies
 
@@ -135,8 +135,7 @@ def plain_transported(numbers: Tensor, modes: int) -> Tensor:
 def _exponents(modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """What shift and damping are multiplied by in the exponent of each mode, `(modes, 1, 1)`."""
     order = frequencies("fourier", modes)[:, None, None]
-    both = -2 * math.pi * order, -(order / max(1, modes - 1)).square()
-    return both[0].to(like.dtype).to(like.device), both[1].to(like.dtype).to(like.device)
+    return as_like(-2 * math.pi * order, like), as_like(-(order / max(1, modes - 1)).square(), like)
 
 
 class _Transported(torch.autograd.Function):

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spectrakan.nn.axis import Axis, kept, uniform_axis
+from spectrakan.nn.axis import Axis, as_like, kept, uniform_axis
+from spectrakan.numerics.quadrature import cell_volumes
 from spectrakan.numerics.resample import along_axis, transfer_matrix
 
 
@@ -60,10 +61,7 @@ def cell_coordinates(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, "cells
 
 def cell_shares(axes: Sequence[Axis], like: Tensor) -> Float[Tensor, " cells"]:
     """Each cell's share of the domain's volume, `(cells,)`, summing to one."""
-    shares = torch.ones(1, dtype=torch.float64)
-    for axis in axes:
-        shares = (shares[:, None] * axis.weights).flatten()
-    return shares.to(like.dtype).to(like.device)
+    return as_like(cell_volumes([axis.weights for axis in axes]).flatten(), like)
 
 
 def read_sensors(
@@ -83,4 +81,4 @@ def read_sensors(
 @kept
 def _sensor_matrix(axis: Axis, count: int, like: Tensor) -> Tensor:
     lattice = uniform_axis(count, axis.periodic)
-    return transfer_matrix(axis.edges, lattice.edges, periodic=axis.periodic).to(like.dtype).to(like.device)
+    return as_like(transfer_matrix(axis.edges, lattice.edges, periodic=axis.periodic), like)

@@ -72,7 +72,10 @@ class FourierLayer(nn.Module):
         modes, batch = value.shape[1:-2], value.shape[-1]
         weight: Tensor = self.weight
         for axis, count in enumerate(modes[:-1]):
-            weight = _ends(weight, axis, count)
+            stored, low = weight.shape[axis], (count + 1) // 2
+            if count < stored:  # of signed orders the highest are in the middle: half of the others from each end
+                ends = [weight.narrow(axis, 0, low), weight.narrow(axis, stored - (count - low), count - low)]
+                weight = torch.cat(ends, dim=axis)
         if torch.compiler.is_compiling() or modes[-1] != self.num_modes:  # slices have a price in the gradient
             weight = weight.narrow(len(modes) - 1, 0, modes[-1])
         # One row a sample and part against each mode's matrix as it is stored: only the coefficients are rearranged.
@@ -82,16 +85,6 @@ class FourierLayer(nn.Module):
         real, imaginary = product.view(*modes, 2, batch, self.width, 2).unbind(-4)
         mixed = torch.stack([real[..., 0] - imaginary[..., 1], real[..., 1] + imaginary[..., 0]])
         return mixed.transpose(-1, -2)
-
-
-def _ends(weight: Tensor, axis: int, count: int) -> Tensor:
-    """`count` entries along an axis of signed orders, whose highest are in the middle: half of them from each end."""
-    stored = weight.shape[axis]
-    if count == stored:
-        return weight
-    low = (count + 1) // 2
-    parts = [weight.narrow(axis, 0, low), weight.narrow(axis, stored - (count - low), count - low)]
-    return torch.cat(parts, dim=axis)
 
 
 def _on_pairs(matrix: Tensor, value: Tensor) -> Tensor:

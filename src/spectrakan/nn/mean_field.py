@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from spectrakan.errors import ShapeError
 from spectrakan.nn.axis import Axis
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 from spectrakan.numerics.resample import along_axis, transfer_matrix
 
 
@@ -46,11 +46,6 @@ class MeanField(nn.Module):
             return True
         edges = self.get_buffer(f"edges_{dim}")
         return torch.equal(edges, axis.edges.to(edges))
-
-    @property
-    def cells(self) -> tuple[int, ...]:
-        """Cells along each axis of the stored field."""
-        return tuple(self.values.shape[:-1])
 
     @torch.no_grad()
     def fit(self, fields: Iterable[Tensor], axes: Sequence[Axis], units: Callable[[Tensor], Tensor]) -> None:

@@ -7,17 +7,19 @@ Shapes: in `(channels, batch, *space)`, out `(width, batch, *space)`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axis import Axis, kept
+from spectrakan.nn.axis import Axis, as_like, kept
 from spectrakan.nn.block import Block, BlockSettings, residual_blocks
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.embedding import with_coordinates
-from spectrakan.nn.lift import lifted
-from spectrakan.nn.pointwise import activate
+from spectrakan.nn.execution import differentiable, plain_forms
+from spectrakan.nn.pointwise import activate, pointwise
+from spectrakan.nn.products import cells_of, in_memory, new_cells, product
 from spectrakan.numerics.resample import along_axis, line_matrix, overlap_matrix
 
 
@@ -47,6 +49,47 @@ class Branch(nn.Module):
                 features = activate(self.activation_name, features)
             features = block(features, axes, given[number])
         return features
+
+
+def lifted(
+    weight: Float[Tensor, "out channel"], bias: Float[Tensor, " out"], field: Float[Tensor, "channel batch *space"]
+) -> Float[Tensor, "out batch *space"]:
+    """`weight` field + `bias` in every cell, `(in, batch, *space)` -> `(out, batch, *space)`.
+
+    The channels of the result lie together in each cell.
+    """
+    if plain_forms() or field.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+        return pointwise(weight, bias, field)
+    if not torch.is_grad_enabled():
+        return _Lift.forward(None, weight, bias, field)
+    return cast(Tensor, _Lift.apply(weight, bias, field))  # type: ignore[no-untyped-call]
+
+
+class _Lift(torch.autograd.Function):
+    """Forward and backward of `lifted`: the weights' gradient, a sum over cells and samples, is one product."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, field: Tensor) -> Tensor:
+        out, cells = new_cells(field, len(weight))
+        torch.addmm(bias, _rows(cells_of(field)), weight.T, out=_rows(cells))
+        if ctx is not None:
+            ctx.save_for_backward(weight, bias, field)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        weight, bias, field = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of second order
+            return differentiable(pointwise, gradients[0], weight, bias, field)
+        rows, by_field = _rows(cells_of(gradients[0])), None
+        if ctx.needs_input_grad[2]:
+            by_field, below = new_cells(field, len(field))
+            torch.mm(rows, weight, out=_rows(below))
+        return product(_rows(cells_of(field)).T, rows).T, rows.sum(0), by_field
+
+
+def _rows(cells: Tensor) -> Tensor:
+    return in_memory(cells).flatten(0, -2)
 
 
 class MultiscaleTrunk(nn.Module):
@@ -106,11 +149,10 @@ def _parts_of_matrix(matrix_of: MatrixOf, old: Axis, new: Axis, like: Tensor) ->
 @kept
 def _means(axis: Axis, larger: Axis, like: Tensor) -> Tensor:
     """D_s: means over coarse cells."""
-    return overlap_matrix(axis.edges, larger.edges).to(like.dtype).to(like.device)
+    return as_like(overlap_matrix(axis.edges, larger.edges), like)
 
 
 @kept
 def _lines(larger: Axis, axis: Axis, like: Tensor) -> Tensor:
     """U_s: straight lines between coarse cell centres."""
-    matrix = line_matrix(larger.centres, axis.centres, periodic=axis.periodic)
-    return matrix.to(like.dtype).to(like.device)
+    return as_like(line_matrix(larger.centres, axis.centres, periodic=axis.periodic), like)

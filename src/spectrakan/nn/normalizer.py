@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from spectrakan.errors import DataFormatError, ShapeError
 from spectrakan.fields import SpaceGroup
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 
 
 class Normalizer(nn.Module):

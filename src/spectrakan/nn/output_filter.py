@@ -30,8 +30,8 @@ from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transforms, over_parts
 from spectrakan.nn.execution import Field, force_fp32
-from spectrakan.numerics.float64 import to_float64
 from spectrakan.numerics.fourier import Basis, frequencies, is_complex, stored_modes
+from spectrakan.numerics.quadrature import to_float64
 from spectrakan.numerics.resample import along_axis
 
 WAVES_OF_BOUNDARY: dict[str, Basis] = {"periodic": "fourier", "dirichlet": "sine"}
@@ -54,6 +54,7 @@ class OutputFilter(nn.Module):
         super().__init__()
         self.num_fields, self.num_modes, self.noise_level = num_fields, num_modes, noise_level
         self.bases = tuple(WAVES_OF_BOUNDARY.get(kind, "cosine") for kind in boundary)
+        self._has_mean = "sine" not in self.bases  # as the first mode
         with torch.device("cpu"):  # its numbers are read here, also when the model is built without memory
             order, far = _length_order(self.bases, num_modes)
         self.register_buffer("order", order, persistent=False)
@@ -105,11 +106,6 @@ class OutputFilter(nn.Module):
         # What is left over in wavelengths without power is rounding.
         there = power > ROUNDING * power.sum(1, keepdim=True)
         self.gate.copy_(torch.where((old > 0) & there, best, old))
-
-    @property
-    def _has_mean(self) -> bool:
-        """Whether the first mode is the mean over the domain."""
-        return "sine" not in self.bases
 
     def _products(self, first: Tensor, second: Tensor, axes: Sequence[Axis]) -> Float[Tensor, "field gate"]:
         """Inner products of fields `(step, field, batch, *space)`, summed over all that share a gate."""

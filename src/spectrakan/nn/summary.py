@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spectrakan.nn.axis import Axis, kept
+from spectrakan.nn.axis import Axis, as_like, kept
 from spectrakan.nn.execution import as_one
 
 WAVES = 4
@@ -124,7 +124,7 @@ def _phase_waves(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
     order = torch.arange(1, PHASES + 1, dtype=torch.float64)[:, None]
     angle = (2 if axis.periodic else 1) * math.pi * order * axis.centres
     real, imaginary = angle.cos() * axis.widths, -angle.sin() * axis.widths * float(axis.periodic)
-    return real.to(like.dtype).to(like.device), imaginary.to(like.dtype).to(like.device)
+    return as_like(real, like), as_like(imaginary, like)
 
 
 @kept
@@ -141,8 +141,5 @@ def _test_waves(axis: Axis, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     if axis.periodic:
         waves, slopes = torch.cat([cosines, sines]), torch.cat([sines * shares, slopes])
         shares = torch.cat([shares, shares])
-    squares = -shares[:, 0].square()
-    first, second, third = (
-        each.to(like.dtype).to(like.device) for each in (waves * axis.widths, slopes * axis.widths, squares)
-    )
-    return first, second, third
+    squares = as_like(-shares[:, 0].square(), like)
+    return as_like(waves * axis.widths, like), as_like(slopes * axis.widths, like), squares

@@ -16,14 +16,14 @@ Shapes: history `(batch, history, *space, field)`, params `(batch, params)`.
 
 import math
 from collections.abc import Sequence
-from typing import Literal, Unpack
+from typing import Literal, Unpack, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.fields import OperatorSignature
-from spectrakan.nn.axis import Axis, kept, mean_over, over_parts
+from spectrakan.nn.axis import Axis, as_like, kept, mean_over, over_parts
 from spectrakan.nn.execution import as_one, force_fp32
 from spectrakan.nn.kan import KAN, SplineOptions
 from spectrakan.nn.summary import dynamics, num_coefficients
@@ -81,16 +81,14 @@ class GlobalToken(nn.Module):
         axes: Sequence[Axis],
     ) -> Float[Tensor, "batch token"]:
         """The token, `(batch, width)`."""
-        token: Tensor = self.network(self.summary(history, params, axes))
-        return token
+        return cast(Tensor, self.network(self.summary(history, params, axes)))
 
     def summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
         """The summary z = P(u) with the parameters behind it, `(batch, d_0)`."""
         raw = self.raw_summary(history, params, axes)
         if self.pool != "dynamics":
             return raw
-        limited: Tensor = LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
-        return limited
+        return LIMIT * torch.tanh((raw - self.center) / (LIMIT * self.scale))
 
     @force_fp32
     def raw_summary(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
@@ -125,7 +123,10 @@ def disturbed(history: Tensor, axes: Sequence[Axis], seed: int) -> Tensor:
     same for all samples, so that it does not depend on how they are batched.
     """
     generator, frames, fields = torch.Generator().manual_seed(seed), history.shape[1], history.shape[-1]
-    waves = [_long_waves(axis, history) for axis in axes]
+    waves = []
+    for axis in axes:  # cosines and sines of unit mean square at the cell centres, `(8, n)`
+        angle = 2 * math.pi * torch.arange(1, 5, dtype=torch.float64)[:, None] * axis.centres
+        waves.append(as_like(math.sqrt(2) * torch.cat([angle.cos(), angle.sin()]), history))
     size = FRAME_ERROR / math.sqrt(1 + sum(len(each) for each in waves))
     counts = (1, *(len(each) for each in waves))
     draws = [torch.randn(frames, fields, count, generator=generator).to(history) for count in counts]
@@ -136,13 +137,6 @@ def disturbed(history: Tensor, axes: Sequence[Axis], seed: int) -> Tensor:
         shape[1 + dim] = wave.shape[1]
         error = error + torch.einsum("hfk,kn->hnf", draw, wave).reshape(shape)
     return history + size * error
-
-
-def _long_waves(axis: Axis, like: Tensor) -> Tensor:
-    """Cosines and sines of unit mean square at the cell centres, `(8, n)`."""
-    angle = 2 * math.pi * torch.arange(1, 5, dtype=torch.float64)[:, None] * axis.centres
-    waves = math.sqrt(2) * torch.cat([angle.cos(), angle.sin()])
-    return waves.to(like.dtype).to(like.device)
 
 
 def summary_size(pool: Pool, signature: OperatorSignature) -> int:

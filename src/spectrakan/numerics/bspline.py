@@ -13,12 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def uniform_knots(low: float, high: float, num_intervals: int, order: int) -> Tensor:
-    """Equal spacing on [low, high] in `num_intervals` pieces and `order` more on either side, float64."""
-    steps = torch.arange(-order, num_intervals + order + 1, dtype=torch.float64)
-    return low + steps * (high - low) / num_intervals
-
-
 def find_interval(
     x: Float[Tensor, "inputs batch"], knots: Float[Tensor, "inputs knots"]
 ) -> Int[Tensor, "inputs batch"]:
@@ -43,7 +37,12 @@ def local_basis(
     where knots are continued evenly; such entries are not part of the spline and are to be dropped.
     `beyond` adds that multiple of each function's slope at x: B(x) + beyond B'(x), the straight continuation.
     """
-    near = knots_around(knots, interval, order)
+    # The knots t_{i-order+1} .. t_{i+order} around each x, `(inputs, 2 order, batch)`.
+    steps = torch.arange(1, max(order, 1), device=knots.device, dtype=knots.dtype)
+    before = knots[:, :1] - steps.flip(0) * (knots[:, 1:2] - knots[:, :1])
+    after = knots[:, -1:] + steps * (knots[:, -1:] - knots[:, -2:-1])
+    index = interval[:, None] + torch.arange(2 * order, device=knots.device)[:, None]
+    near = torch.cat([before, knots, after], dim=1).gather(1, index.flatten(1)).view(index.shape)
     away = x[:, None] - near
     basis = torch.ones_like(x)[:, None]
     for degree in range(1, order + 1):
@@ -77,15 +76,3 @@ def evaluate_basis(
     inside = (x >= knots[:, :1]) & (x < knots[:, -1:])
     local = local_basis(x, knots, interval, order) * inside[:, None]
     return scatter_basis(local, interval, knots.shape[-1] - order - 1)
-
-
-def knots_around(
-    knots: Float[Tensor, "inputs knots"], interval: Int[Tensor, "inputs batch"], order: int
-) -> Float[Tensor, "inputs near batch"]:
-    """t_{i-order+1} .. t_{i+order} for each x, the knots continued evenly beyond their ends: (inputs, 2k, batch)."""
-    steps = torch.arange(1, max(order, 1), device=knots.device, dtype=knots.dtype)
-    before = knots[:, :1] - steps.flip(0) * (knots[:, 1:2] - knots[:, :1])
-    after = knots[:, -1:] + steps * (knots[:, -1:] - knots[:, -2:-1])
-    continued = torch.cat([before, knots, after], dim=1)
-    index = interval[:, None] + torch.arange(2 * order, device=knots.device)[:, None]
-    return continued.gather(1, index.flatten(1)).view(index.shape)

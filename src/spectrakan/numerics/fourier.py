@@ -70,13 +70,14 @@ def transform_matrices(
     """
     order = frequencies(basis, count).to(centres)
     angle = 2 * math.pi * order[:, None] * centres
+    # a_k: 1 for the constant mode, 2 for modes that represent both +k and -k.
+    amplitude = torch.where(order == 0, 1.0, 2.0).to(order)
     if is_complex(basis):
         # conj(e) = cos - i sin goes in; Re(c e) = Re c cos - Im c sin comes out.
         waves = torch.stack([angle.cos(), -angle.sin()], dim=1).flatten(0, 1)
-        amplitude = _amplitude(order).repeat_interleave(2)
+        amplitude = amplitude.repeat_interleave(2)
     else:
         waves = angle.sin() if basis == "sine" else angle.cos()
-        amplitude = _amplitude(order)
     # The extended axis is longer and zero on its last part, so each cell has a smaller share of it.
     share = widths / EXTENDED_LENGTH if basis == "extended" else widths
     return waves * share, (waves * amplitude[:, None]).T
@@ -108,8 +109,3 @@ def signed_orders(count: int, negative: int) -> Int[Tensor, " modes"]:
     [0, 1, 2, -2, -1]
     """
     return torch.cat([torch.arange(count), torch.arange(-negative, 0)])
-
-
-def _amplitude(order: Tensor) -> Tensor:
-    """a_k: 1 for the constant mode, 2 for modes that represent both +k and -k."""
-    return torch.where(order == 0, 1.0, 2.0).to(order)

@@ -1,4 +1,4 @@
-"""Integrals over a tensor-product grid from per-axis weights."""
+"""Integrals over a tensor-product grid from per-axis weights, and sums in float64 on every device."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -7,9 +7,13 @@ import torch
 from torch import Tensor
 
 
-def equal_weights(cells: int, like: Tensor) -> Tensor:
-    """The weight 1/n of each of n equal cells, in the type and on the device of `like`."""
-    return torch.full((cells,), 1.0, dtype=like.dtype, device=like.device) / cells
+def to_float64(tensor: Tensor) -> Tensor:
+    """The same numbers in float64, on their own device if it has float64, else on the CPU.
+
+    >>> to_float64(torch.ones(2, dtype=torch.float32)).dtype
+    torch.float64
+    """
+    return (tensor.cpu() if tensor.device.type == "mps" else tensor).to(torch.float64)
 
 
 def weighted_mean(values: Tensor, weights: Sequence[Tensor]) -> Tensor:

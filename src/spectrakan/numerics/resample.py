@@ -7,11 +7,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-def coarse_size(cells: int, stride: int) -> int:
-    """Number of equal cells, `stride` times as wide, that replace `cells` cells: ceil(n / s)."""
-    return (cells + stride - 1) // stride
-
-
 def overlap_matrix(
     fine_edges: Float[Tensor, " faces"], coarse_edges: Float[Tensor, " coarse_faces"]
 ) -> Float[Tensor, "coarse fine"]:

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from spectrakan.errors import ConfigError, SpectraKANError
 
-_POOL = 64
 MAX_THREADS = 8
 """More threads wait for each other, because Python starts operations from one thread at a time."""
 CACHED_VALUES = 2**17
@@ -27,7 +26,7 @@ def advance_to_frames(
     stable_step: Callable[[Tensor], Tensor],
     *,
     axis: int = 0,
-    pool: int = _POOL,
+    pool: int = 64,
 ) -> Tensor:
     """Advance every sample from time 0 to exactly the given times, each with its own step size.
 

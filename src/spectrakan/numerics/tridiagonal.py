@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spectrakan.errors import ShapeError
-
 
 @dataclass(frozen=True, eq=False)
 class RingFactors:
@@ -30,11 +28,6 @@ def factor_ring(diagonal: Tensor, coupling: Tensor, *, num_levels: int | None = 
     d' = d - e_left q - e_right s and couple by e' = q e_right; the ratio e / d squares at every level,
     unless the number of cells is odd, when the elimination goes on to the end.
     """
-    if diagonal.shape != coupling.shape or diagonal.ndim < 1 or diagonal.shape[0] < 1:
-        raise ShapeError(
-            f"a ring needs one coupling per cell, got diagonal {tuple(diagonal.shape)} and "
-            f"coupling {tuple(coupling.shape)}"
-        )
     levels: list[tuple[Tensor, Tensor, Tensor]] = []
     while diagonal.shape[0] > 1 and (num_levels is None or len(levels) < num_levels):
         size = diagonal.shape[0]

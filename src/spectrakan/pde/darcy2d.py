@@ -38,37 +38,29 @@ class DarcyParameters:
             raise ConfigError(f"the tight part needs the lower permeability, got {self.low} >= {self.high}")
 
 
-AS_PDEBENCH = DarcyParameters(face_mean="arithmetic", wall="ghost")
-"""The discretisation behind PDEBench's stored pressures; at 64² the others are 1 to 8 % away from them."""
-
-
 def draw_coefficient(
     num_samples: int, shape: tuple[int, ...], parameters: DarcyParameters, generator: torch.Generator
 ) -> Tensor:
-    """Permeability fields of two values, `(num_samples, nx, ny, 1)`.
+    """Permeability fields of two values, `(num_samples, nx, ny, 1)`, high where a sum of bumps is above its mean.
 
+    The bumps are exp(-|x - c_i|²/s_i), centres uniform in the unit square, s_i uniform in (0, 1/2).
     The same generator gives the same media at every resolution: the functions are drawn before the cells.
 
     >>> drawn = draw_coefficient(2, (8, 8), DarcyParameters(), torch.Generator().manual_seed(0))
     >>> sorted(drawn.unique().tolist())
     [0.1, 1.0]
     """
-    height = _bumps(num_samples, shape, parameters.num_bumps, generator)
-    open_part = torch.cat([part > part.mean() for part in torch.split(height, 1)])
-    low, high = parameters.low, parameters.high
-    values = torch.tensor([low, high], dtype=torch.float64, device=generator.device)
-    return values[open_part.long()][..., None]
-
-
-def _bumps(num_samples: int, shape: tuple[int, ...], num_bumps: int, generator: torch.Generator) -> Tensor:
-    """Sum over i of exp(-|x - c_i|²/s_i), centres uniform in the unit square, s_i uniform in (0, 1/2)."""
-    drawn = torch.rand((num_samples, num_bumps, 3), generator=generator, dtype=torch.float64, device=generator.device)
+    count, device = parameters.num_bumps, generator.device
+    drawn = torch.rand((num_samples, count, 3), generator=generator, dtype=torch.float64, device=device)
     width = (0.5 * drawn[..., 2, None]).clamp_min(1e-12)
     factors = [
-        torch.exp(-((centres.to(drawn.device) - drawn[..., axis, None]) ** 2) / width)
+        torch.exp(-((centres.to(device) - drawn[..., axis, None]) ** 2) / width)
         for axis, centres in enumerate(Grid.uniform(shape).coordinates)
     ]
-    return torch.einsum("nbx,nby->nxy", factors[0], factors[1])
+    height = torch.einsum("nbx,nby->nxy", factors[0], factors[1])
+    open_part = torch.cat([part > part.mean() for part in torch.split(height, 1)])
+    low, high = (drawn.new_tensor(value) for value in (parameters.low, parameters.high))
+    return torch.where(open_part, high, low)[..., None]
 
 
 def face_conductances(coefficient: Tensor, parameters: DarcyParameters) -> tuple[Tensor, Tensor]:
@@ -87,24 +79,6 @@ def face_conductances(coefficient: Tensor, parameters: DarcyParameters) -> tuple
         ends = [nearness * coefficient.narrow(axis, index, 1) for index in (0, size - 1)]
         along.append(torch.cat([ends[0], inner, ends[1]], dim=axis) * size**2)
     return along[0], along[1]
-
-
-def solve_darcy(coefficient: Tensor, source: Tensor, parameters: DarcyParameters) -> Tensor:
-    """Pressure u with -div(a grad u) = f on the unit square, u = 0 on its edge; all fields `(B, nx, ny)`.
-
-    Each sample is solved by one sparse factorisation, to rounding. It runs on the CPU;
-    the result is on the device of the coefficient.
-    """
-    if not bool(((coefficient > 0) & coefficient.isfinite()).all()):
-        raise ConfigError(
-            "darcy2d needs a positive, finite coefficient in every cell, got values from "
-            f"{float(coefficient.min()):g} to {float(coefficient.max()):g}; check the coefficient's channel"
-        )
-    across, along = face_conductances(coefficient.double(), parameters)
-    arrays = (field.detach().cpu().numpy() for field in (across, along, source.double()))
-    solved = [_solve_one(*system) for system in zip(*arrays, strict=True)]
-    shape = tuple(coefficient.shape)
-    return torch.from_numpy(np.array(solved).reshape(shape)).to(coefficient.device)
 
 
 def _solve_one(
@@ -130,7 +104,8 @@ def solve(inputs: Tensor, times: Sequence[float], parameters: DarcyParameters) -
     """Pressure `(B, 1, nx, ny, 1)` of each medium: -div(a grad u) = f, u = 0 on the edge of the unit square.
 
     `inputs` `(B, nx, ny, 1)` is the coefficient a; a second channel, if there, is the source f(x), else
-    f = beta, which may be a tensor `(B,)`.
+    f = beta, which may be a tensor `(B,)`. Each sample is solved by one sparse factorisation, to rounding, on the
+    CPU; the result is on the device of the inputs.
 
     >>> medium = torch.ones(1, 16, 16, 1, dtype=torch.float64)
     >>> pressure = solve(medium, (0.0,), DarcyParameters(beta=1.0))
@@ -143,9 +118,17 @@ def solve(inputs: Tensor, times: Sequence[float], parameters: DarcyParameters) -
             f"got {tuple(inputs.shape)}"
         )
     coefficient = inputs[..., 0]
+    if not bool(((coefficient > 0) & coefficient.isfinite()).all()):
+        raise ConfigError(
+            "darcy2d needs a positive, finite coefficient in every cell, got values from "
+            f"{float(coefficient.min()):g} to {float(coefficient.max()):g}; check the coefficient's channel"
+        )
     constant = per_sample(parameters.beta, coefficient).expand_as(coefficient)
     source = inputs[..., 1] if inputs.shape[-1] == 2 else constant
-    return solve_darcy(coefficient, source, parameters)[:, None, :, :, None]
+    across, along = face_conductances(coefficient.double(), parameters)
+    arrays = (field.detach().cpu().numpy() for field in (across, along, source.double()))
+    solved = np.array([_solve_one(*system) for system in zip(*arrays, strict=True)])
+    return torch.from_numpy(solved.reshape(len(inputs), 1, *coefficient.shape[1:], 1)).to(inputs.device)
 
 
 EQUATION = Equation(

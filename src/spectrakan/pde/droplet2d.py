@@ -81,12 +81,18 @@ def solve(initial: Tensor, times: Sequence[float], parameters: DropletParameters
     >>> [round(float(frame[..., 0].mean() / start[..., 0].mean()), 12) for frame in later[0]]
     [1.0, 1.0]
     """
-    counts, lengths = _steps(times, tuple(initial.shape[1:3]), parameters)
+    check_times(times)
     samples, nx, ny, _ = initial.shape
+    longest = parameters.solver_step * 32 / max(nx, ny)
+    intervals = [later - earlier for earlier, later in pairwise((0.0, *times))]
+    # Times are sums of steps up to rounding: 0.01 is five steps of 0.002, not six.
+    counts = [math.ceil(interval / longest - 1e-6) for interval in intervals]
+    lengths = [interval / max(count, 1) for interval, count in zip(intervals, counts, strict=True)]
     frames = initial.new_empty((samples, len(counts), nx, ny, 3), dtype=torch.float64)
 
     def run(part: slice) -> None:
-        state = _conserved(initial[part].detach().double())
+        rho, *velocities = initial[part, ..., :3].detach().double().unbind(-1)
+        state = torch.stack([rho, *(rho * velocity for velocity in velocities)])
         gravity = per_sample(part_of(parameters, BATCHED, part).gravity, state[0])
         stepper = SteppedInPlace(state, gravity)
         for frame, (count, length) in enumerate(zip(counts, lengths, strict=True)):
@@ -94,7 +100,8 @@ def solve(initial: Tensor, times: Sequence[float], parameters: DropletParameters
             for _ in range(count):
                 stepper.step(ratio)
             check_stable(stepper.state, ratio, gravity)
-            frames[part, frame] = _primitive(stepper.state)
+            rho, *momenta = stepper.state
+            frames[part, frame] = torch.stack([rho, *(momentum / rho for momentum in momenta)], dim=-1)
 
     for_each_part(samples, samples_at_once(initial, 3 * nx * ny), run)
     return frames
@@ -124,7 +131,12 @@ class SteppedInPlace:
         torch.mul(state[0], state[0], out=self._pressure).mul_(self._half_gravity)
         later.zero_()
         for axis in (0, 1):
-            ahead, back = self._moved(axis, 0.5 * ratio[axis])
+            # What each cell sends forward and backward along the axis.
+            half = 0.5 * ratio[axis]
+            torch.mul(state, self._velocity[axis].mul_(half), out=self._flux)
+            self._flux[1 + axis].add_(self._pressure, alpha=half)
+            ahead = torch.add(self._quarter, self._flux, out=self._ahead)
+            back = torch.sub(self._quarter, self._flux, out=self._flux)
             along, last = axis + 2, state.shape[axis + 2] - 1
             later.narrow(along, 1, last).add_(ahead.narrow(along, 0, last))
             later.narrow(along, 0, last).add_(back.narrow(along, 1, last))
@@ -134,13 +146,6 @@ class SteppedInPlace:
             later.narrow(along, 0, 1).add_(first_wall)
             later.narrow(along, last, 1).add_(last_wall)
         self.state, self._later = later, state
-
-    def _moved(self, axis: int, half: float) -> tuple[Tensor, Tensor]:
-        """What each cell sends forward and backward along an axis, `half` being r/2."""
-        torch.mul(self.state, self._velocity[axis].mul_(half), out=self._flux)
-        self._flux[1 + axis].add_(self._pressure, alpha=half)
-        torch.add(self._quarter, self._flux, out=self._ahead)
-        return self._ahead, torch.sub(self._quarter, self._flux, out=self._flux)
 
 
 def check_stable(state: Tensor, ratio: Ratio, gravity: float | Tensor) -> None:
@@ -153,30 +158,6 @@ def check_stable(state: Tensor, ratio: Ratio, gravity: float | Tensor) -> None:
                 f"Lax-Friedrichs needs waves that cross at most 0.5 cells a step, got {courant:.3g}; "
                 "use a smaller solver_step or gravity"
             )
-
-
-def _steps(
-    times: Sequence[float], shape: tuple[int, ...], parameters: DropletParameters
-) -> tuple[list[int], list[float]]:
-    """Number of equal steps to each time from the one before, and their length."""
-    check_times(times)
-    longest = parameters.solver_step * 32 / max(shape)
-    intervals = [later - earlier for earlier, later in pairwise((0.0, *times))]
-    # Times are sums of steps up to rounding: 0.01 is five steps of 0.002, not six.
-    counts = [math.ceil(interval / longest - 1e-6) for interval in intervals]
-    lengths = [interval / max(count, 1) for interval, count in zip(intervals, counts, strict=True)]
-    return counts, lengths
-
-
-def _conserved(fields: Tensor) -> Tensor:
-    """`(B, nx, ny, 3)` rho and velocities -> `(3, B, nx, ny)` mass and momenta."""
-    rho = fields[..., 0]
-    return torch.stack([rho, rho * fields[..., 1], rho * fields[..., 2]])
-
-
-def _primitive(state: Tensor) -> Tensor:
-    """`(3, B, nx, ny)` mass and momenta -> `(B, nx, ny, 3)` rho and velocities."""
-    return torch.stack([state[0], state[1] / state[0], state[2] / state[0]], dim=-1)
 
 
 EQUATION = Equation(

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spectrakan.config import settings
-from spectrakan.errors import ConfigError, ShapeError
+from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, FieldSpec, Grid
 
 Positive = Annotated[float, Field(gt=0.0)]
@@ -74,10 +74,6 @@ class Equation:
         One batch if `batched_parameters` names all of them, else sample by sample; the numbers are the same to
         rounding.
         """
-        if wrong := [name for name, value in values.items() if value.shape != initial.shape[:1]]:
-            raise ShapeError(
-                f"{self.name}: {', '.join(wrong)} must have one value for each of {len(initial)} samples"
-            )
         if set(values) <= set(self.batched_parameters):
             return self.solve(initial, times, with_values(parameters, values))
         solved = [
@@ -98,8 +94,6 @@ def with_values(parameters: P, values: Mapping[str, Tensor | float]) -> P:
     """
     changed = copy.copy(parameters)
     for name, value in values.items():
-        if not hasattr(parameters, name):
-            raise ConfigError(f"{type(parameters).__name__} has no parameter '{name}'")
         object.__setattr__(changed, name, value)
     return changed
 

@@ -140,8 +140,13 @@ class GasScheme:
         The implicit midpoint rule where it damps every wave well, else an L-stable method: over a stiff step the
         midpoint rule turns short waves around instead of damping them.
         """
-        weights = self._face_weights(state[0]).mul_(step * (viscosity / self.cell_width**2))
-        strength = 0.5 * weights.amax(0) / state[0].amin(0)
+        density = state[0]
+        # What multiplies mu at the face after each cell: 1 or the density there; 0 at the end of an open line.
+        weights = (density + density.roll(-1, 0)).mul_(0.5) if self.density_weighted else torch.ones_like(density)
+        if self.boundary != "periodic":
+            weights[-1] = 0.0
+        weights.mul_(step * (viscosity / self.cell_width**2))
+        strength = 0.5 * weights.amax(0) / density.amin(0)
         stiff = strength > _STIFF
         if not bool(stiff.any()):
             return self._midpoint(state, weights)
@@ -151,13 +156,6 @@ class GasScheme:
         for chosen, method in ((~stiff, self._midpoint), (stiff, self._damped)):
             result[:, :, chosen] = method(state[:, :, chosen], weights[:, chosen])
         return result
-
-    def _face_weights(self, density: Tensor) -> Tensor:
-        """What multiplies mu at the face after each cell: 1 or the density there; 0 at the end of an open line."""
-        weights = (density + density.roll(-1, 0)).mul_(0.5) if self.density_weighted else torch.ones_like(density)
-        if self.boundary != "periodic":
-            weights[-1] = 0.0
-        return weights
 
     def _midpoint(self, state: Tensor, weights: Tensor) -> Tensor:
         """(rho - dt/2 L) w = m for the velocity w half-way, then both fluxes from w.
@@ -255,10 +253,7 @@ def to_primitive(conserved: Tensor, gamma: float) -> Tensor:
     >>> to_primitive(torch.tensor([2.0, 6.0, 17.0]), 1.5)
     tensor([2., 3., 4.])
     """
-    density, momentum, energy = conserved.unbind(0)
-    velocity = momentum / density
-    pressure = (gamma - 1.0) * (energy - 0.5 * momentum * velocity)
-    return torch.stack([density, velocity, pressure])
+    return torch.stack(_primitive(conserved, gamma))
 
 
 def hllc_flux(left: Gas, right: Gas, gamma: float) -> Gas:

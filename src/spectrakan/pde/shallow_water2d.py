@@ -163,7 +163,11 @@ def advance(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
         flux = _face_flux(left, right, axis, basin.gravity)
         rate = flux.diff(dim=axis + 2)
         if bed is not None:
-            rate[axis + 1] += _bed_push(rise[0], bed, axis, basin.gravity)
+            # The push g h (b_right - b_left) of each cell, with h the mean column over the cell's two faces.
+            faces = bed[axis].narrow(axis + 1, 1, bed[axis].shape[axis + 1] - 2)
+            faces = faces.narrow(2 - axis, 1, faces.shape[2 - axis] - 2)
+            column = rise[0][:, 1:-1, 1:-1] - _face_mean(faces, axis + 1)
+            rate[axis + 1] += column.mul_(basin.gravity).mul_(faces.diff(dim=axis + 1))
         later[:3].addcmul_(rate, (step / basin.spacing[axis])[:, None, None], value=-1.0)
     if not float(later[0].amin()) > 0.0:
         raise SpectraKANError(
@@ -234,14 +238,6 @@ def _face_states(primitive: Tensor, slope: Tensor, bed: Sides | None, axis: int)
     left[0].clamp_min_(DRY)
     right[0].clamp_min_(DRY)
     return left, right
-
-
-def _bed_push(surface: Tensor, bed: Sides, axis: int, gravity: float) -> Tensor:
-    """The push g h (b_right - b_left) of each cell, with h the mean column over the cell's two faces."""
-    faces = bed[axis].narrow(axis + 1, 1, bed[axis].shape[axis + 1] - 2)
-    faces = faces.narrow(2 - axis, 1, faces.shape[2 - axis] - 2)
-    column = surface[:, 1:-1, 1:-1] - _face_mean(faces, axis + 1)
-    return column.mul_(gravity).mul_(faces.diff(dim=axis + 1))
 
 
 def _face_flux(left: Tensor, right: Tensor, axis: int, gravity: float) -> Tensor:

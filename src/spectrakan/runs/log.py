@@ -29,8 +29,10 @@ class RunLog:
     def write(self, event: str, *, epoch: int, step: int, **values: Any) -> None:
         """Add one line; a NaN or infinity, which JSON lacks, becomes text."""
         self._require_present()
-        plain = {name: _plain(value) for name, value in values.items()}
-        self._file.write(json.dumps({"event": event, "epoch": epoch, "step": step, **plain}) + "\n")
+        for name, value in values.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                values[name] = str(value)
+        self._file.write(json.dumps({"event": event, "epoch": epoch, "step": step, **values}) + "\n")
         self._file.flush()
         self.lines += 1
 
@@ -79,7 +81,3 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 def cut_log(path: Path, lines: int) -> None:
     """Keep the first `lines` complete lines, as a checkpoint counted them."""
     write_text_atomically(path, "".join(json.dumps(line) + "\n" for line in read_log(path)[:lines]))
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

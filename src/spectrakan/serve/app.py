@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
+import torch
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -19,7 +21,7 @@ from spectrakan.config import read_yaml
 from spectrakan.errors import ConfigError
 from spectrakan.runs import as_json as plain
 from spectrakan.runs import package_version
-from spectrakan.serve.guard import Guard, Refused, Turns
+from spectrakan.serve.guard import Guard, Turns
 from spectrakan.serve.predict import NPZ, as_json, as_npz, parse_json, parse_npz, predict
 from spectrakan.serve.scenes import compare
 from spectrakan.serve.shown import GivenRun, Known, known_models
@@ -43,22 +45,17 @@ class Server:
         """Run a computation in a thread, one at a time."""
         return await anyio.to_thread.run_sync(function, limiter=self._one_at_a_time)
 
-    def warm(self) -> None:
-        """Read the shipped models before the first request."""
-        for item in self.known.values():
-            item.model.eval()
-
     def find(self, name: Any) -> Known:
         """The model of that name."""
         if not isinstance(name, str) or name not in self.known:
-            raise Refused(404, f"unknown model; known are {', '.join(self.known)}")
+            raise HTTPException(404, f"unknown model; known are {', '.join(self.known)}")
         return self.known[name]
 
     def run(self, request: Request) -> GivenRun:
         """The run that a path names."""
         found = self.find(request.path_params["name"])
         if not isinstance(found, GivenRun):
-            raise Refused(404, "expected the name of a run that the server was started with")
+            raise HTTPException(404, "expected the name of a run that the server was started with")
         return found
 
     async def page(self, request: Request) -> Response:
@@ -66,8 +63,7 @@ class Server:
         name = request.path_params.get("file", "index.html")
         if name not in self.files:
             raise HTTPException(404)
-        kind = TYPES[Path(name).suffix]
-        return Response(self.files[name], media_type=kind)
+        return Response(self.files[name], media_type=TYPES[Path(name).suffix])
 
     async def health(self, request: Request) -> Response:
         """Whether the server answers."""
@@ -87,7 +83,7 @@ class Server:
         """Predicted frames of arrays that a client sends."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         if kind not in ("application/json", NPZ):
-            raise Refused(415, f"expected application/json or {NPZ}")
+            raise HTTPException(415, f"expected application/json or {NPZ}")
         wants_npz = NPZ in request.headers.get("accept", "")
         async with self.turns.body(request) as body:
 
@@ -106,7 +102,7 @@ class Server:
         known = self.find(request.query_params.get("model"))
         cells = request.query_params.get("cells", "32")
         if not cells.isdecimal() or len(cells) > 4:
-            raise Refused(422, "expected cells to be a number")
+            raise HTTPException(422, "expected cells to be a number")
         async with self.turns.body(request) as body:
             content, times = await self.compute(lambda: compare(known.model, known.task, int(cells), body))
         timing = ", ".join(f"{name};dur={spent:.3f}" for name, spent in times.items())
@@ -116,7 +112,7 @@ class Server:
         """A sample of a run."""
         run, index = self.run(request), request.path_params["index"]
         if index >= len(run.samples):
-            raise Refused(404, f"the run has samples 0 to {len(run.samples) - 1}")
+            raise HTTPException(404, f"the run has samples 0 to {len(run.samples) - 1}")
         parts, error = await self.compute(lambda: run.sample(index))
         shapes = {name: list(part.shape) for name, part in parts.items()}
         content = b"".join(part.astype("<f4").tobytes() for part in parts.values())
@@ -143,35 +139,26 @@ class Server:
         ]
 
 
-def build_app(runs: Sequence[GivenRun] = (), host: str = "127.0.0.1", *, warm: bool = False) -> Starlette:
-    """The ASGI application with the shipped models and some runs; with `warm` models are read now."""
+def build_app(runs: Sequence[GivenRun] = (), host: str = "127.0.0.1") -> Starlette:
+    """The ASGI application with the shipped models, which are read now, and some runs."""
     server = Server(runs)
-    if warm:
-        server.warm()
 
-    async def refused(request: Request, problem: Exception) -> Response:
-        status = problem.status if isinstance(problem, Refused) else 500
+    async def refused(request: Request, problem: Any) -> Response:
+        status = problem.status_code
+        if status == 404 and not request.url.path.startswith("/api/"):
+            return Response(server.files["404.html"], 404, media_type="text/html")
         extra = {"retry-after": "1"} if status == 503 else None
-        return JSONResponse({"error": str(problem)}, status, headers=extra)
-
-    async def missing(request: Request, problem: Exception) -> Response:
-        status = problem.status_code if isinstance(problem, HTTPException) else 404
-        if request.url.path.startswith("/api/") or status != 404:
-            words = {404: "no such path", 405: "another method is needed"}.get(status, "refused")
-            return JSONResponse({"error": words}, status)
-        return Response(server.files["404.html"], 404, media_type="text/html")
+        return JSONResponse({"error": problem.detail}, status, headers=extra)
 
     return Starlette(
         routes=server.routes(),
         middleware=[Middleware(Guard, host=host)],
-        exception_handlers={Refused: refused, HTTPException: missing},
+        exception_handlers={HTTPException: refused},
     )
 
 
-def server_config(app: Starlette, host: str, port: int) -> Any:
+def server_config(app: Starlette, host: str, port: int) -> uvicorn.Config:
     """Uvicorn's settings: quiet, and with bounds on headers and connections."""
-    import uvicorn
-
     return uvicorn.Config(
         app,
         host=host,
@@ -188,9 +175,6 @@ def server_config(app: Starlette, host: str, port: int) -> Any:
 
 def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str], None]) -> None:
     """Answer requests until the process is stopped; `started` is called with the page's address."""
-    import torch
-    import uvicorn
-
     # Fields this small gain nothing from a second thread, which the browser needs.
     torch.set_num_threads(1)
     try:
@@ -200,10 +184,7 @@ def serve(runs: Sequence[GivenRun], host: str, port: int, started: Callable[[str
         reason = str(problem.strerror).partition(" (")[0]
         raise ConfigError(f"cannot listen on port {port} of {host}: {reason}; --port 0 takes a free one") from None
 
-    class Told(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            name = f"[{host}]" if ":" in host else host
-            started(f"http://{name}:{bound.getsockname()[1]}/")
-
-    Told(server_config(build_app(runs, host, warm=True), host, port)).run([bound])
+    server = uvicorn.Server(server_config(build_app(runs, host), host, port))
+    name = f"[{host}]" if ":" in host else host
+    started(f"http://{name}:{bound.getsockname()[1]}/")  # whoever connects now is answered once the server runs
+    server.run([bound])

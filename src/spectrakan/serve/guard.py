@@ -6,17 +6,15 @@ rebinding). So the Host must be this machine, and an Origin, where there is one,
 
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
-
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 8 * 2**20
 """Largest body of a request."""
@@ -37,18 +35,10 @@ HEADERS = [
 ]
 
 
-class Refused(Exception):  # noqa: N818, it is an answer
-    """A request that gets an error for an answer."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status, self.reason = status, reason
-
-
 class Guard:
     """ASGI middleware: refuses foreign hosts and origins, and adds the headers that keep a page to itself."""
 
-    def __init__(self, app: Any, host: str) -> None:
+    def __init__(self, app: ASGIApp, host: str) -> None:
         self.app, self.open = app, host not in ("127.0.0.1", "localhost", "::1")
         self.names = {"127.0.0.1", "localhost", "[::1]", host.lower()}
         if self.open:
@@ -60,15 +50,14 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
-        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
-        headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-        hosts = [value for name, value in headers if name == b"host"]
-        origins = [value for name, value in headers if name == b"origin"]
-        answer: Any = self.app
+        headers = Headers(scope=scope)
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        answer = self.app
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADERS:
             answer = JSONResponse({"error": f"headers may have {MOST_HEADERS} bytes"}, 431)
         elif len(hosts) != 1 or not self.known(hosts[0]):
@@ -99,9 +88,9 @@ class Turns:
         """The body of a request, while it is this request's turn."""
         declared = request.headers.get("content-length", "0")
         if not declared.isdigit() or int(declared) > MOST_BYTES:
-            raise Refused(413, f"a body may have {MOST_BYTES} bytes, got {declared[:20]}")
+            raise HTTPException(413, f"a body may have {MOST_BYTES} bytes, got {declared[:20]}")
         if self._waiting >= WAITING:
-            raise Refused(503, "too many requests at once; try again in a second")
+            raise HTTPException(503, "too many requests at once; try again in a second")
         self._waiting += 1
         try:
             await self._free.acquire()
@@ -120,10 +109,10 @@ async def _read(request: Request) -> bytes:
             async for part in request.stream():
                 size += len(part)
                 if size > MOST_BYTES:
-                    raise Refused(413, f"a body may have {MOST_BYTES} bytes, got more")
+                    raise HTTPException(413, f"a body may have {MOST_BYTES} bytes, got more")
                 parts.append(part)
     except TimeoutError:
-        raise Refused(408, f"the body has to arrive within {READ_SECONDS:g} s") from None
+        raise HTTPException(408, f"the body has to arrive within {READ_SECONDS:g} s") from None
     except ClientDisconnect:
-        raise Refused(400, "the body ended early") from None
+        raise HTTPException(400, "the body ended early") from None
     return b"".join(parts)

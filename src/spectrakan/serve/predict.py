@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from starlette.exceptions import HTTPException
 from torch import Tensor
 
 from spectrakan.data.decoding import decoding
 from spectrakan.data.formats.archives import npz_arrays
 from spectrakan.errors import DataFormatError, SpectraKANError
 from spectrakan.models import Operator
-from spectrakan.serve.guard import Refused
 
 MOST_NUMBERS = 2**20
 """Numbers in an input; in an output four times as many."""
@@ -41,9 +41,9 @@ def parse_json(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refused(400, "expected a JSON document") from None
+        raise HTTPException(400, "expected a JSON document") from None
     if not isinstance(document, dict) or document.keys() - KEYS or "inputs" not in document:
-        raise Refused(422, f"expected an object with 'inputs' and only {', '.join(sorted(KEYS))}")
+        raise HTTPException(422, f"expected an object with 'inputs' and only {', '.join(sorted(KEYS))}")
     for key in ("inputs", "params"):
         if document.get(key) is not None:
             document[key] = _array(key, document[key])
@@ -57,12 +57,12 @@ def parse_npz(body: bytes) -> dict[str, Any]:
             archive = zipfile.ZipFile(io.BytesIO(body))
         members = archive.infolist()
         if len(members) > len(KEYS) or sum(member.file_size for member in members) > MOST_UNPACKED:
-            raise Refused(413, f"expected at most {len(KEYS)} arrays of {MOST_UNPACKED} bytes together")
+            raise HTTPException(413, f"expected at most {len(KEYS)} arrays of {MOST_UNPACKED} bytes together")
         found: dict[str, Any] = dict(npz_arrays(REQUEST, archive))
     except DataFormatError as problem:
-        raise Refused(400, str(problem)) from None
+        raise HTTPException(400, str(problem)) from None
     if found.keys() - KEYS or "inputs" not in found:
-        raise Refused(422, f"expected an array named 'inputs' and only {', '.join(sorted(KEYS))}")
+        raise HTTPException(422, f"expected an array named 'inputs' and only {', '.join(sorted(KEYS))}")
     for key, array in found.items():
         plain = array.item() if array.size == 1 else None
         found[key] = _array(key, array) if key in ("inputs", "params") else plain
@@ -74,19 +74,19 @@ def predict(model: Operator, asked: Mapping[str, Any]) -> tuple[npt.NDArray[np.f
     horizon, own = asked.get("horizon"), model.signature
     horizon = 1 if horizon is None else horizon
     if not isinstance(horizon, int) or isinstance(horizon, bool) or not 1 <= horizon <= 1000:
-        raise Refused(422, f"expected a horizon from 1 to 1000, got {str(horizon)[:40]}")
+        raise HTTPException(422, f"expected a horizon from 1 to 1000, got {str(horizon)[:40]}")
     if horizon > 1 and not own.evolves:
-        raise Refused(422, "this model maps one field to another; its horizon is 1")
+        raise HTTPException(422, "this model maps one field to another; its horizon is 1")
     inputs = torch.from_numpy(asked["inputs"])
     params = None if asked.get("params") is None else torch.from_numpy(asked["params"])
     cells = math.prod(inputs.shape[2:-1]) if inputs.ndim > 3 else 1
     if len(inputs.shape) and inputs.shape[0] * horizon * cells * own.out_channels > 4 * MOST_NUMBERS:
-        raise Refused(413, f"an answer may hold {4 * MOST_NUMBERS} numbers; ask for fewer samples or frames")
+        raise HTTPException(413, f"an answer may hold {4 * MOST_NUMBERS} numbers; ask for fewer samples or frames")
     begin = time.perf_counter()
     try:
         frames = _frames(model, inputs, params, horizon, begin)
     except SpectraKANError as problem:
-        raise Refused(422, str(problem)) from None
+        raise HTTPException(422, str(problem)) from None
     return frames.numpy(), time.perf_counter() - begin
 
 
@@ -95,7 +95,9 @@ def _frames(model: Operator, window: Tensor, params: Tensor | None, horizon: int
     frames: list[Tensor] = []
     for _ in range(horizon):
         if time.perf_counter() - begin > SECONDS:
-            raise Refused(503, f"a prediction may take {SECONDS:g} s; {len(frames)} of {horizon} frames were done")
+            raise HTTPException(
+                503, f"a prediction may take {SECONDS:g} s; {len(frames)} of {horizon} frames were done"
+            )
         frames.append(model(window, params=params))
         if model.signature.evolves:
             window = torch.cat([window[:, 1:], frames[-1][:, None]], dim=1)
@@ -121,13 +123,13 @@ def _array(key: str, given: Any) -> npt.NDArray[np.float32]:
     try:
         array = np.asarray(given)
     except (ValueError, RecursionError):
-        raise Refused(422, f"'{key}' must be nested lists of equal lengths") from None
+        raise HTTPException(422, f"'{key}' must be nested lists of equal lengths") from None
     if array.dtype.kind not in "fiu":
-        raise Refused(422, f"'{key}' must hold real numbers")
+        raise HTTPException(422, f"'{key}' must hold real numbers")
     if not 0 < array.size <= MOST_NUMBERS or array.ndim > 8:
-        raise Refused(413, f"'{key}' may hold 1 to {MOST_NUMBERS} numbers, got {array.size}")
+        raise HTTPException(413, f"'{key}' may hold 1 to {MOST_NUMBERS} numbers, got {array.size}")
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(single).all():
-        raise Refused(422, f"'{key}' must be finite")
+        raise HTTPException(422, f"'{key}' must be finite")
     return single

@@ -9,11 +9,12 @@ model starts from. The answer is the solver's result, the model's, and its atten
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from starlette.exceptions import HTTPException
 from torch import Tensor
 
 from spectrakan.errors import SpectraKANError
@@ -26,7 +27,6 @@ from spectrakan.pde.darcy2d import DarcyParameters
 from spectrakan.pde.darcy2d import solve as solve_darcy
 from spectrakan.pde.droplet2d import DropletParameters
 from spectrakan.pde.droplet2d import solve as solve_water
-from spectrakan.serve.guard import Refused
 
 SIZES = (32, 64, 128)
 """Cells along an axis that the page offers."""
@@ -42,19 +42,21 @@ Answer = tuple[list[Tensor], dict[str, float]]
 def compare(model: Operator, task: str, cells: int, body: bytes) -> tuple[bytes, dict[str, float]]:
     """The answer's bytes, and the milliseconds of `solver` and `model`."""
     if task not in SCENES:
-        raise Refused(422, f"the page compares {', '.join(SCENES)} with their solvers, this model learnt '{task}'")
+        raise HTTPException(
+            422, f"the page compares {', '.join(SCENES)} with their solvers, this model learnt '{task}'"
+        )
     if cells not in SIZES:
-        raise Refused(422, f"expected cells to be one of {', '.join(map(str, SIZES))}, got {cells}")
+        raise HTTPException(422, f"expected cells to be one of {', '.join(map(str, SIZES))}, got {cells}")
     if len(body) % 4:
-        raise Refused(400, "expected float32 numbers")
+        raise HTTPException(400, "expected float32 numbers")
     numbers = torch.from_numpy(np.frombuffer(body, "<f4").astype(np.float32))
     if not bool(torch.isfinite(numbers).all()) or float(numbers.abs().max() if len(numbers) else 0) > LARGEST:
-        raise Refused(422, f"expected finite numbers up to {LARGEST:g}")
+        raise HTTPException(422, f"expected finite numbers up to {LARGEST:g}")
     try:
         with torch.inference_mode():
             parts, times = SCENES[task](model, cells, numbers)
     except SpectraKANError as problem:
-        raise Refused(422, str(problem)) from None
+        raise HTTPException(422, str(problem)) from None
     return b"".join(part.contiguous().float().numpy().astype("<f4").tobytes() for part in parts), times
 
 
@@ -86,22 +88,16 @@ def _water(model: Operator, cells: int, numbers: Tensor) -> Answer:
     state = numbers[:fine].view(1, POOL_CELLS, POOL_CELLS, 3)
     own = numbers[fine:].view(1, 1, cells, cells, 3)
     _positive(state[..., 0], own[..., 0])
-    begin = time.perf_counter()
-    solved = advance(state.double(), 1)[:, 0]
-    middle = time.perf_counter()
-    given, attention = watched(model, own)
-    return [solved, given, attention], _times(begin, middle)
+    return _timed(lambda: advance(state.double(), 1)[:, 0], lambda: watched(model, own))
 
 
 def _rock(model: Operator, cells: int, numbers: Tensor) -> Answer:
     _require(numbers, cells**2)
     medium = numbers.view(1, cells, cells, 1)
     _positive(medium)
-    begin = time.perf_counter()
-    solved = solve_darcy(medium.double(), (0.0,), DarcyParameters())
-    middle = time.perf_counter()
-    given, attention = watched(model, medium[:, None])
-    return [solved, given, attention], _times(begin, middle)
+    return _timed(
+        lambda: solve_darcy(medium.double(), (0.0,), DarcyParameters()), lambda: watched(model, medium[:, None])
+    )
 
 
 def _gas(model: Operator, cells: int, numbers: Tensor) -> Answer:
@@ -110,26 +106,32 @@ def _gas(model: Operator, cells: int, numbers: Tensor) -> Answer:
     _positive(state[..., 0], state[..., 2])
     speed = state[..., 1].abs() + (CNS1DParameters().gamma * state[..., 2] / state[..., 0]).sqrt()
     if float(state.max()) > 500 or float(state[..., 0].min()) < 0.1 or float(speed.max()) > 60:
-        raise Refused(422, "expected a density of at least 0.1, numbers up to 500, and waves of a speed up to 60")
-    begin = time.perf_counter()
-    solved = solve_gas(state, [GAS_FRAME * (index + 1) for index in range(GAS_FRAMES)], CNS1DParameters())
-    middle = time.perf_counter()
-    given = rollout(model, state[:, None], GAS_FRAMES)
-    return [solved, given], _times(begin, middle)
+        raise HTTPException(
+            422, "expected a density of at least 0.1, numbers up to 500, and waves of a speed up to 60"
+        )
+    times = [GAS_FRAME * (index + 1) for index in range(GAS_FRAMES)]
+    return _timed(
+        lambda: solve_gas(state, times, CNS1DParameters()), lambda: [rollout(model, state[:, None], GAS_FRAMES)]
+    )
 
 
 def _require(numbers: Tensor, expected: int) -> None:
     if len(numbers) != expected:
-        raise Refused(422, f"expected {expected} numbers, got {len(numbers)}")
+        raise HTTPException(422, f"expected {expected} numbers, got {len(numbers)}")
 
 
 def _positive(*fields: Tensor) -> None:
     if any(float(field.min()) <= 0 for field in fields):
-        raise Refused(422, "expected positive depth, permeability, density and pressure in every cell")
+        raise HTTPException(422, "expected positive depth, permeability, density and pressure in every cell")
 
 
-def _times(begin: float, middle: float) -> dict[str, float]:
-    return {"solver": 1e3 * (middle - begin), "model": 1e3 * (time.perf_counter() - middle)}
+def _timed(solve: Callable[[], Tensor], predict: Callable[[], Sequence[Tensor]]) -> Answer:
+    """What the solver gives, then what the model gives, and the milliseconds of each."""
+    begin = time.perf_counter()
+    solved = solve()
+    middle = time.perf_counter()
+    given = predict()
+    return [solved, *given], {"solver": 1e3 * (middle - begin), "model": 1e3 * (time.perf_counter() - middle)}
 
 
 SCENES: dict[str, Callable[[Operator, int, Tensor], Answer]] = {"droplet2d": _water, "darcy2d": _rock, "cns1d": _gas}

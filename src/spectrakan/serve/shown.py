@@ -11,15 +11,14 @@ import torch
 
 from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError
-from spectrakan.evaluation.batches import first_windows, predict_frames
+from spectrakan.evaluation.batches import first_windows, predicted_batches
 from spectrakan.evaluation.operators import as_operator
 from spectrakan.fields import Trajectories
 from spectrakan.models import Operator, from_pretrained
 from spectrakan.models.pretrained import PRETRAINED, shipped
 from spectrakan.serve.scenes import watched
 from spectrakan.storage import read_json
-from spectrakan.theory.edge_views import edge_views
-from spectrakan.theory.parts import token_inputs, token_kan
+from spectrakan.theory.parts import edge_views, token_inputs, token_kan
 
 MOST_EDGES = 24
 MOST_FRAMES = 100
@@ -30,18 +29,9 @@ Array = npt.NDArray[np.float32]
 class Shipped:
     """A model of the package."""
 
-    name: str
-
-    @cached_property
-    def model(self) -> Operator:
-        """Read when it is first used."""
-        return from_pretrained(self.name).eval()
-
-    @cached_property
-    def facts(self) -> dict[str, Any]:
-        """Training range, scores, band and certificate, as the model's card has them."""
-        found: dict[str, Any] = read_json(PRETRAINED / f"{self.name}.json")
-        return found
+    model: Operator
+    facts: dict[str, Any]
+    """Training range, scores, band and certificate, as the model's card has them."""
 
     @property
     def task(self) -> str:
@@ -84,11 +74,9 @@ class GivenRun:
 
     def sample(self, index: int) -> tuple[dict[str, Array], float]:
         """Input, truth, prediction and attention of a sample, and the mean relative L2 error."""
-        operator = as_operator(self.model, self.trajectories)
         ahead = len(self.trajectories.times) - self.model.signature.history
         horizon = min(MOST_FRAMES, ahead) if self.model.signature.evolves else 1
-        window = first_windows(operator, self.trajectories, [self.samples[index]], horizon).gather(range(1))
-        given = predict_frames(operator, window.inputs, horizon, window.params, window.grid)
+        ((window, given),) = predicted_batches(self.model, self.trajectories, [self.samples[index]], horizon)
         parts = {"input": window.inputs[0], "truth": window.targets[0], "prediction": given[0]}
         if self.model.name == "spectrakan" and window.params is None:
             with torch.inference_mode():
@@ -137,7 +125,9 @@ Known = Shipped | GivenRun
 
 def known_models(runs: Sequence[GivenRun]) -> dict[str, Known]:
     """All models by name; a run with the name of another gets a number behind it."""
-    table: dict[str, Known] = {name: Shipped(name) for name in shipped()}
+    table: dict[str, Known] = {
+        name: Shipped(from_pretrained(name).eval(), read_json(PRETRAINED / f"{name}.json")) for name in shipped()
+    }
     for run in runs:
         name, number = run.name, 2
         while name in table:

@@ -1,6 +1,5 @@
 """What can be said of a trained model with certainty: bounds, attempts to break them, and their record."""
 
+from spectrakan.theory.attack import AttackSettings
 from spectrakan.theory.certificate import Certificate
-from spectrakan.theory.certify import CertifySettings, certify, certify_radii
-
-__all__ = ["Certificate", "CertifySettings", "certify", "certify_radii"]
+from spectrakan.theory.certify import certify, certify_radii

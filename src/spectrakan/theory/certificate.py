@@ -51,10 +51,6 @@ class LayerEdges:
     exact: list[list[float]]
     on_region: list[list[float]]
 
-    def largest(self) -> dict[str, float]:
-        """The steepest edge by each of the three."""
-        return {name: max(map(max, getattr(self, name))) for name in ("lemma", "exact", "on_region")}
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -124,19 +120,11 @@ class Certificate:
 
     def to_json(self) -> str:
         """The whole record as JSON text; numbers that are not finite are null."""
-        entries = {name: {**asdict(entry), "ratio": entry.ratio} for name, entry in self.entries.items()}
-        record = {
-            "radius": self.radius,
-            "num_inputs": self.num_inputs,
-            "resolution": list(self.resolution),
-            "entries": entries,
+        record = asdict(self) | {
+            "entries": {name: {**asdict(entry), "ratio": entry.ratio} for name, entry in self.entries.items()},
             "status": self.status,
             "sentence": self.sentence,
-            "beaten": list(self.beaten),
+            "beaten": self.beaten,
             "modulation_attacked": self.entries["modulation"].attacked,
-            "log_modulation_paper": self.log_modulation_paper,
-            "constants": self.constants,
-            "edges": [asdict(layer) for layer in self.edges],
-            "notes": list(self.notes),
         }
         return json.dumps(as_json(record), indent=2)

@@ -11,7 +11,6 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from spectrakan.config import settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid
 from spectrakan.models.operator import Operator
@@ -33,14 +32,6 @@ TOO_LARGE = (
 UNBOUNDED = "no finite bound in float64 for {}: weights or values are too large"
 
 
-@settings
-class CertifySettings:
-    """Effort of a certificate."""
-
-    attack: AttackSettings = AttackSettings()
-    """Effort of the attacks on the bounds."""
-
-
 def certify(
     model: Operator,
     inputs: Tensor,
@@ -48,13 +39,14 @@ def certify(
     *,
     params: Tensor | None = None,
     grid: Grid | None = None,
-    config: CertifySettings | None = None,
+    config: AttackSettings | None = None,
 ) -> Certificate:
     """Bound how much token, modulation and prediction can change, and try to break the bounds.
 
     `inputs` `(B, history, *space, in)` and `params` are physical; the region is the sup-norm ball of `radius` in
     normalised units around each input, with fixed parameters. Everything is computed in float64 for the model with
-    exactly the given weights. What has no finite bound is infinite, and a note names it.
+    exactly the given weights. What has no finite bound is infinite, and a note names it. `config` says how hard the
+    attacks try.
 
     >>> import torch
     >>> from spectrakan.fields import OperatorSignature
@@ -75,7 +67,7 @@ def certify_radii(
     *,
     params: Tensor | None = None,
     grid: Grid | None = None,
-    config: CertifySettings | None = None,
+    config: AttackSettings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Certificate]:
     """A certificate for every radius; linear parts depend on it, so that each has a run of bounds of its own.
@@ -89,7 +81,7 @@ def certify_radii(
     if bad := [radius for radius in radii if not 0 < radius < math.inf]:
         raise ConfigError(f"the radius of the region must be positive and finite, got {bad[0]}")
     region = _Region.of(model, inputs, params, grid)
-    tries = (config or CertifySettings()).attack
+    tries = config or AttackSettings()
     count = inputs.shape[0]
 
     def bounds(number: int) -> list[SampleBounds]:
@@ -116,7 +108,11 @@ def _certificate(
     log_paper = max(each.log_paper() for each in constants) if constants else None
     entries = _output_entries(samples, worst)
     if log_paper is not None:
-        entries |= _theorem_entries(constants, log_paper, worst["modulation"].slope)
+        covariance, attacked = max(each.covariance() for each in constants), worst["modulation"].slope
+        meaning = "L_v + M_v S with the theorem's constants"
+        entries["modulation_covariance"] = Entry(covariance, "certified", meaning, attacked)
+        paper = math.exp(log_paper) if log_paper < 700 else math.inf
+        entries["modulation_paper"] = Entry(paper, "certified", "L_m of Theorem 3.2, same constants", attacked)
     network, edges = region.model._need_token().network, tuple[LayerEdges, ...]()
     if isinstance(network, KAN):
         summaries = torch.stack([sample.summary for sample in samples]).unbind(1)
@@ -180,15 +176,6 @@ def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> di
         meaning = f"{name}, from the input to anywhere in its ball"
         entries[f"{name}_change"] = Entry(change, status, meaning, found.change)
     return entries
-
-
-def _theorem_entries(constants: list[Constants], log_paper: float, attacked: float) -> dict[str, Entry]:
-    covariance = max(each.covariance() for each in constants)
-    paper = math.exp(log_paper) if log_paper < 700 else math.inf
-    return {
-        "modulation_covariance": Entry(covariance, "certified", "L_v + M_v S with the theorem's constants", attacked),
-        "modulation_paper": Entry(paper, "certified", "L_m of Theorem 3.2, same constants", attacked),
-    }
 
 
 def _kan_entries(kan: KAN, low: Tensor, high: Tensor) -> dict[str, Entry]:

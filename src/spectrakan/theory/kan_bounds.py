@@ -111,7 +111,8 @@ def box_bound(kan: KAN, low: Tensor, high: Tensor) -> Tensor:
     whole, varies = torch.ones(len(low), dtype=torch.float64), torch.zeros(len(low), dtype=torch.float64)
     middle = torch.eye(low.shape[1], dtype=torch.float64)
     for layer, box in zip(layers_of(kan), box_images(kan, low, high), strict=False):
-        centre, spread = slope_matrices(enclose(edge_pieces(layer), *box, 1))
+        least, most = (part.movedim(-1, 0) for part in enclose(edge_pieces(layer), *box, 1))
+        centre, spread = (most + least) / 2, (most - least) / 2
         middle = centre @ middle
         varies = spectral_norm(centre) * varies + spectral_norm(spread) * whole
         # Neither bound of the whole is always the smaller one.
@@ -130,9 +131,3 @@ def box_images(kan: KAN, low: Tensor, high: Tensor) -> list[Range]:
         least, most = enclose(edge_pieces(layer), *boxes[-1], 0)
         boxes.append((least.sum(1), most.sum(1)))
     return boxes
-
-
-def slope_matrices(slopes: Range) -> tuple[Tensor, Tensor]:
-    """Middle and half-width of slope ranges `(out, in, batch)`, each `(batch, out, in)`."""
-    least, most = (part.movedim(-1, 0) for part in slopes)
-    return (most + least) / 2, (most - least) / 2

@@ -21,7 +21,7 @@ from spectrakan.nn.kan import KANLayer
 from spectrakan.nn.summary import ridge, turns
 from spectrakan.nn.token import root_mean_square, space_mean
 from spectrakan.theory.rules import Curve, Edges, Pool, Product, Rule, centred_scores
-from spectrakan.theory.slopes import FUNCTIONS, EdgePieces, edge_pieces
+from spectrakan.theory.slopes import FUNCTIONS, edge_pieces
 from spectrakan.theory.summary_rules import Ridge, Spread, Turns
 
 Run = Callable[[Tensor], Mapping[str, Tensor]]
@@ -72,7 +72,7 @@ class Program(TorchFunctionMode):
         """Of the last run: results of linear operations with at most `NARROW` numbers a sample."""
         self._weights: list[Tensor] = []
         self._last = -1
-        self._tied = [(layer, _Tied(self, layer, edge_pieces(layer))) for layer in layers]
+        self._tied = [(layer, self._layer_node(layer)) for layer in layers]
         alone = self.values(centre)
         one, trail = [*self.calls], [*self.trail]
         uses: dict[int, tuple[int, int]] = {}
@@ -164,6 +164,16 @@ class Program(TorchFunctionMode):
             return self.node(lambda centre: Curve(name.rstrip("_"), centre), args[0])
         raise _refusal(f"'{name}' of {len(varying)} tensors that vary")
 
+    def _layer_node(self, layer: KANLayer) -> Callable[[Tensor], Tensor]:
+        """The layer's map as a node."""
+        make = partial(Edges, layer, edge_pieces(layer))
+
+        def mapped(x: Tensor) -> Tensor:
+            with torch._C.DisableTorchFunction():
+                return self.node(make, x)
+
+        return mapped
+
     def _product(self, operation: Callable[[Tensor, Tensor], Tensor], first: Tensor, second: Tensor) -> Tensor:
         if id(first) in self._soft:
             return self.node(Pool, self._soft[id(first)][1], second)
@@ -199,17 +209,6 @@ class Program(TorchFunctionMode):
 
 class _ReachedError(Exception):
     """A run has reached its last node."""
-
-
-class _Tied:
-    """The layer's map as a node of a program."""
-
-    def __init__(self, program: Program, layer: KANLayer, pieces: EdgePieces) -> None:
-        self.program, self.layer, self.pieces = program, layer, pieces
-
-    def __call__(self, x: Tensor) -> Tensor:
-        with torch._C.DisableTorchFunction():
-            return self.program.node(lambda centre: Edges(self.layer, self.pieces, centre), x)
 
 
 def _batch_places(one: Tensor, two: Tensor) -> list[int]:

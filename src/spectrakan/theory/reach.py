@@ -25,7 +25,7 @@ from torch import Tensor
 
 from spectrakan.theory.norms import ROUNDING, nan_to_inf, norm_of_gram, sup_to_two
 from spectrakan.theory.program import Program
-from spectrakan.theory.rules import JointMotion, Motion, Rest
+from spectrakan.theory.rules import JointMotion, Motion, Rest, joint_sizes
 
 BATCH_NUMBERS = 1 << 21
 """Numbers of the largest node in one batch of rows."""
@@ -184,15 +184,12 @@ class Reach:
         first = self.program.first_use[number][place]
         if first != (number, place) and not keep:
             return self._kept[first]
-        found = self._node(number, place, keep=keep)
-        self._kept[first] = replace(found, motion=replace(found.motion, joint=None), jacobian=None)
-        return found
-
-    def _node(self, number: int, place: int, *, keep: bool) -> Reached:
         centre, dim = self.program.rules[number].centres[place], self.program.node_dims[number][place]
         leaves = self._leaves(number, centre.numel())
         self.program.run_until(number, leaves[0], dict(enumerate(leaves[1:])))
-        return self._bounded(centre, self.program.calls[number][place], dim, leaves, keep=keep)
+        found = self._bounded(centre, self.program.calls[number][place], dim, leaves, keep=keep)
+        self._kept[first] = replace(found, motion=replace(found.motion, joint=None), jacobian=None)
+        return found
 
     def target(self, name: str, *, keep: bool = False) -> Reached:
         """The motion of a quantity of the run; `keep` keeps its Jacobian."""
@@ -290,11 +287,11 @@ class Reach:
         channels = rest.high.movedim(dim, 0).shape[1]
         scaled, beyond = root[:, None] * found.jacobian, root[:, None] * found.beyond
         steepest = sup_to_two(scaled.view(channels, -1, scaled.shape[1]).transpose(0, 1))
-        cells = torch.stack([*self._sizes(steepest, beyond.view(channels, -1, 2).norm(dim=0).T)])
+        cells = torch.stack(joint_sizes(self.radius, steepest, beyond.view(channels, -1, 2).norm(dim=0)))
         cells[0] = torch.minimum(cells[0], self._cells_together(found.joint, root.view(channels, -1), steepest))
         narrow = self._whole_together(number, root, found.joint)
         steepest = sup_to_two(scaled) if narrow is None else narrow[0]
-        whole = torch.stack([*self._sizes(steepest, beyond.norm(dim=0))])
+        whole = torch.stack(joint_sizes(self.radius, steepest, beyond.norm(dim=0)))
         if narrow is not None:
             whole[0] = torch.minimum(whole[0], narrow[1])
         # Squares of b x that it takes to reach an end: e <= bend x² / 2 and e <= factor |x|.
@@ -302,11 +299,6 @@ class Reach:
         price = (root.square() * ends / bends).nan_to_num(0.0, posinf=0.0)
         squared = (root * ends / linear[:2]).square().nan_to_num(0.0, posinf=0.0)
         return _Weights(box, _Joint(cells, whole, linear / root, price, squared), rest.along)
-
-    def _sizes(self, steepest: Tensor, beyond: Tensor) -> tuple[Tensor, Tensor]:
-        """Euclidean motions of changes and rates, from the norm of the linear part and the rests."""
-        change, rate = self.radius * steepest + beyond[0], steepest + beyond[1]
-        return nan_to_inf(change * (1 + ROUNDING)), nan_to_inf(rate * (1 + ROUNDING))
 
     def _cells_together(self, rows: JointRows, root: Tensor, steepest: Tensor) -> Tensor:
         """Sizes of changes by cell, with the rests of each node taken together; `root` `(channels, cells)`."""
@@ -351,8 +343,8 @@ class Reach:
             size, column = (root * part).norm(), columns[source + 1]
             joint = self._weights[source].joint
             if column is not None and joint is not None:
-                pulled = factor.T @ _product(column * joint.share) @ factor
-                size = torch.minimum(size, nan_to_inf(norm_of_gram(pulled) * joint.whole[0]))
+                pulled = factor.T @ (column * joint.share)
+                size = torch.minimum(size, nan_to_inf(norm_of_gram(pulled @ pulled.T) * joint.whole[0]))
             total = total + size
         return steepest, nan_to_inf(total * (1 + ROUNDING))
 
@@ -361,7 +353,3 @@ def _stacked(parts: Sequence[Tensor | None]) -> Tensor | None:
     """Rows of several batches in one matrix; None where there are none."""
     known = [part for part in parts if part is not None]
     return torch.cat(known) if known else None
-
-
-def _product(rows: Tensor) -> Tensor:
-    return rows @ rows.T

@@ -54,9 +54,13 @@ class JointMotion:
         """Euclidean norms of change and rate along some places of the shape."""
         last = range(-1 - len(places), -1)
         grouped = [each.movedim([*places], [*last]).flatten(last[0], -2) for each in (self.jacobian, self.beyond)]
-        steepest, beyond = sup_to_two(grouped[0]), grouped[1].norm(dim=-2)
-        change, rate = self.radius * steepest + beyond[..., 0], steepest + beyond[..., 1]
-        return nan_to_inf(change * (1 + ROUNDING)), nan_to_inf(rate * (1 + ROUNDING))
+        return joint_sizes(self.radius, sup_to_two(grouped[0]), grouped[1].norm(dim=-2))
+
+
+def joint_sizes(radius: float, steepest: Tensor, beyond: Tensor) -> tuple[Tensor, Tensor]:
+    """Euclidean norms of change and rate, from the norm of the linear part and those of the rests, `(.., 2)`."""
+    change, rate = radius * steepest + beyond[..., 0], steepest + beyond[..., 1]
+    return nan_to_inf(change * (1 + ROUNDING)), nan_to_inf(rate * (1 + ROUNDING))
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,6 @@ class Motion:
     rate: Tensor
     joint: JointMotion | None = None
     """How the numbers move together, where it is known."""
-
-    @classmethod
-    def around(cls, centre: Tensor, reach: Tensor, rate: Tensor) -> Motion:
-        """Moved by at most `reach`."""
-        return cls(centre, centre - reach, centre + reach, rate)
 
     @property
     def reach(self) -> Tensor:

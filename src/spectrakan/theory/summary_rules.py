@@ -7,8 +7,6 @@
 Changes are bounded in Euclidean norms of whole groups of numbers (`Motion.sizes`). Proofs are in docs/theory.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -33,20 +31,20 @@ class _System:
     most: Tensor
     """Norm of G at the centre."""
 
-    def bounds(self, turned: Tensor, moved: Tensor, left: Tensor) -> Sides:
-        """|w' - w| and |w' - w - l|: `turned` bounds E, `moved` f - E w, `left` the residual at the centre."""
-        change = self.inverse * turned * left + self.pulled * moved
-        rest = left * turned.square() * (self.pulled * self.inverse_0 + self.inverse * self.pulled_0)
-        return change, rest + (self.inverse + self.pulled * self.pulled_0) * turned * moved
+    def bounds(
+        self, turned: Tensor, moved: Tensor, left: Tensor, by_columns: Tensor, by_right: Tensor
+    ) -> list[Tensor]:
+        """|w' - w| and |w' - w - l|: `turned` bounds E, `moved` f - E w, `left` the residual at the centre.
 
-    def rates(self, turned: Tensor, moved: Tensor, left: Tensor, change: Tensor, pace: Sides) -> Sides:
-        """Of derivatives with `pace` bounding DE and Dd - DE w: |Dw'| and |Dw' - l|."""
-        by_columns, by_right = pace
+        Then of derivatives, with `by_columns` bounding DE and `by_right` Dd - DE w: |Dw'| and |Dw' - l|.
+        """
+        twisted = turned * (self.pulled * self.inverse_0 + self.inverse * self.pulled_0)
+        straight = (self.inverse + self.pulled * self.pulled_0) * turned
+        change = self.inverse * turned * left + self.pulled * moved
         later = left + moved + (self.most + turned) * change
         whole = self.inverse * by_columns * later + self.pulled * (by_right + by_columns * change)
-        twisted = turned * (self.pulled * self.inverse_0 + self.inverse * self.pulled_0)
-        rest = by_columns * (self.inverse * (later - left) + twisted * left + self.pulled * change)
-        return whole, rest + (self.inverse + self.pulled * self.pulled_0) * turned * by_right
+        bent = by_columns * (self.inverse * (later - left) + twisted * left + self.pulled * change)
+        return [change, left * turned * twisted + straight * moved, whole, bent + straight * by_right]
 
 
 class Ridge(Rule):
@@ -90,11 +88,11 @@ class Ridge(Rule):
         moved, pace = by_right + (by_column * size).sum(-1), pace_right + (pace_column * size).sum(-1)
         own = self._own(by_column.norm(dim=-1))
         left = self.left.norm(dim=1)
-        found = self._both(own, by_column.norm(dim=-1), moved, left, pace_column.norm(dim=-1), pace)
+        found = own.bounds(by_column.norm(dim=-1), moved, left, pace_column.norm(dim=-1), pace)
         turned, paced = (self._whitened(each) for each in (by_column, pace_column))
         room = (1 - turned).clamp_min(0.0)
         one = torch.ones_like(room)
-        white = self._both(_System(1 / room.square(), 1 / room, one, one, one), turned, moved, left, paced, pace)
+        white = _System(1 / room.square(), 1 / room, one, one, one).bounds(turned, moved, left, paced, pace)
         scale = self.inverse.diagonal(dim1=-2, dim2=-1).sqrt()[None]
         bounds = [
             nan_to_inf(torch.minimum(nan_to_inf(a[..., None]), nan_to_inf(b[..., None] * scale))) * (1 + ROUNDING)
@@ -136,13 +134,6 @@ class Ridge(Rule):
             return (torch.full_like(out, torch.inf),) * 2
         change = torch.linalg.solve(unit - series, linear + bent)
         return change, bent + series @ change
-
-    @staticmethod
-    def _both(
-        system: _System, turned: Tensor, moved: Tensor, left: Tensor, by_columns: Tensor, pace: Tensor
-    ) -> tuple[Tensor, ...]:
-        change, rest = system.bounds(turned, moved, left)
-        return (change, rest, *system.rates(turned, moved, left, change, (by_columns, pace)))
 
     def _own(self, turned: Tensor) -> _System:
         """Norms by the least singular value of G, from which `turned` may take."""

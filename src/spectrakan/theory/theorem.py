@@ -9,6 +9,7 @@ Both hold for any c (`nn.modulation`).
 import math
 from dataclasses import asdict, dataclass
 
+import numpy as np
 from torch import Tensor, nn
 
 from spectrakan.nn.kan import KAN, SILU_LIPSCHITZ
@@ -55,8 +56,7 @@ class Constants:
         """Natural logarithm of the paper's L_m, which may be too large for a float."""
         score = self.M_v * self.S
         first, second = 2 * self.M_s + _log(self.L_v + score), 4 * self.M_s + _log(score)
-        top = max(_or_infinite(first), _or_infinite(second))
-        return top if math.isinf(top) else top + math.log(math.exp(first - top) + math.exp(second - top))
+        return float(np.logaddexp(_or_infinite(first), _or_infinite(second)))
 
     def as_mapping(self) -> dict[str, float]:
         """All numbers by their names."""

@@ -16,7 +16,7 @@ from spectrakan.fields.grid_part import summed, whole_of
 from spectrakan.models import build_model, from_pretrained, wrap_module
 from spectrakan.models.operator import Operator
 from spectrakan.models.rollout import rollout
-from spectrakan.numerics.float64 import to_float64
+from spectrakan.numerics.quadrature import to_float64
 from spectrakan.runs import data_digest
 from spectrakan.training.objective import Objective
 from spectrakan.training.runtime import Runtime, synchronise_norms
@@ -73,7 +73,7 @@ def build_session(
 
 def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared, runtime: Runtime) -> None:
     """Calibrate a trained model on whole rollouts of the training part."""
-    data = prepared.part("train").trajectories
+    data = prepared.parts["train"].trajectories
     horizon = min(prepared.horizon, 1 if data.steady else len(data.times) - prepared.history)
     at_stored_step = replace(prepared, config=replace(prepared.config, strides=(1,)))
     windows = at_stored_step.windows("train", horizon=horizon, starts="first")
@@ -126,35 +126,28 @@ def validator(config: RunSettings, prepared: Prepared, runtime: Runtime) -> Call
     Mean over samples and fields of ||p - t|| / ||t||, norms over all frames and cells, in physical units. Processes
     share the samples; a rollout that is not finite makes the error infinite. None where there are no such samples.
     """
-    if not prepared.part("validation").samples:
+    if not prepared.parts["validation"].samples:
         return lambda model: None
-    windows, size = (
-        prepared.windows("validation", horizon=prepared.horizon, starts="first"),
-        config.training.batch_size,
-    )
+    windows = prepared.windows("validation", horizon=prepared.horizon, starts="first")
+    batch = config.training.batch_size
 
+    @torch.no_grad()
     def validate(model: Operator) -> float:
-        mine = range(runtime.data_rank, len(windows), runtime.data_size)
-        batches = (mine[first : first + size] for first in range(0, len(mine), size))
-        total = sum(_errors(model, windows.gather(batch), runtime) for batch in batches)
-        error = runtime.sum((total,))[0] / (runtime.parts * len(windows))
-        return error if math.isfinite(error) else math.inf
+        total, mine = 0.0, range(runtime.data_rank, len(windows), runtime.data_size)
+        for first in range(0, len(mine), batch):
+            window = runtime.move(windows.gather(mine[first : first + batch]))
+            inputs, targets, params = window.inputs, window.targets, window.params
+            if model.signature.evolves:
+                pred = rollout(model, inputs, targets.shape[1], params, window.grid)
+            else:
+                pred = model(inputs, params, window.grid)[:, None]
+            # In float64: squares of fields of 1e-25 or 1e20 are nothing or infinite in float32.
+            sums = (to_float64(v).square().flatten(1, -2).sum(1) for v in (pred - targets, targets))
+            error, size = (summed(part, window.grid).sqrt() for part in sums)
+            ratio = error / size.clamp_min(torch.finfo(size.dtype).tiny)
+            # A field that is zero throughout has no relative error; its absolute one stands in.
+            total += float(torch.where(size > 0, ratio, error).mean(-1).sum())
+        mean = runtime.sum((total,))[0] / (runtime.parts * len(windows))
+        return mean if math.isfinite(mean) else math.inf
 
     return validate
-
-
-@torch.no_grad()
-def _errors(model: Operator, window: Window, runtime: Runtime) -> float:
-    """Sum over some samples of their errors."""
-    window = runtime.move(window)
-    inputs, targets, params = window.inputs, window.targets, window.params
-    if model.signature.evolves:
-        pred = rollout(model, inputs, targets.shape[1], params, window.grid)
-    else:
-        pred = model(inputs, params, window.grid)[:, None]
-    # In float64: squares of fields of 1e-25 or 1e20 are nothing or infinite in float32.
-    sums = (to_float64(v).square().flatten(1, -2).sum(1) for v in (pred - targets, targets))
-    error, size = (summed(part, window.grid).sqrt() for part in sums)
-    ratio = error / size.clamp_min(torch.finfo(size.dtype).tiny)
-    # A field that is zero throughout has no relative error; its absolute one stands in.
-    return float(to_float64(torch.where(size > 0, ratio, error).mean(-1)).sum())

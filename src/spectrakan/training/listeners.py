@@ -15,12 +15,11 @@ from dataclasses import replace
 
 from spectrakan.checkpoint import save_best, save_checkpoint
 from spectrakan.config import as_mapping
-from spectrakan.errors import RunError, require_package
+from spectrakan.errors import RunError
 from spectrakan.models.operator import describe_model
 from spectrakan.runs import RunFolder, RunLog
 from spectrakan.training.loop import EpochEnded, Event, Listener, Recovered, StepTaken
 from spectrakan.training.session import Session
-from spectrakan.training.settings import RunSettings
 
 LOGGED: dict[type[Event], tuple[str, tuple[str, ...]]] = {
     StepTaken: ("step", ("loss", "rate", "gradient_norm")),
@@ -92,12 +91,6 @@ class CheckpointWriter:
         if config.checkpoint_steps:
             return (self.session.position.step + 1) % config.checkpoint_steps == 0
         return time.monotonic() - self.since >= config.checkpoint_seconds
-
-
-def require_tracking(config: RunSettings) -> None:
-    """Refuse to track a run where the package for it is not installed, before anything is done."""
-    for name in config.runtime.track:
-        require_package(name, EXTRAS[name], f"runtime.track=[{name}]")
 
 
 @contextmanager

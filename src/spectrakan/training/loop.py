@@ -16,8 +16,7 @@ from torch import Tensor
 
 from spectrakan.fields import Window
 from spectrakan.training.objective import horizon_at
-from spectrakan.training.runtime import noise_source
-from spectrakan.training.session import Session
+from spectrakan.training.session import Session, rate_factor
 
 SETTLED = 10
 """Steps before the running mean of the loss is compared with."""
@@ -93,16 +92,16 @@ def train_epochs(session: Session) -> Iterator[Event]:
 
 def take_step(session: Session, window: Window, epoch: int, since: float) -> StepTaken | Recovered:
     """Move the weights by one batch; where loss or gradient are not sane, go back to the best weights instead."""
-    runtime, position = session.runtime, session.position
-    rate = session.rate
+    runtime, position, training = session.runtime, session.position, session.config.training
+    shape = rate_factor(position.step, session.total_steps, warmup=training.warmup)
+    rate = training.learning_rate * shape * position.rate_factor
     session.model.train()
     for group in session.optimizer.param_groups:
         group["lr"] = rate
     window = runtime.move(window)
     begin = time.perf_counter()
     loss = _gradient(session, window)
-    limit = session.config.training.clip_norm or math.inf
-    norm = float(torch.nn.utils.clip_grad_norm_(session.parameters, limit))
+    norm = float(torch.nn.utils.clip_grad_norm_(session.parameters, training.clip_norm or math.inf))
     # One sum gives all processes the loss, and whether a stop or a checkpoint is requested in any of them.
     requests = (float(session.stop()), float(runtime.writes and session.checkpoint_wanted()))
     loss, stop, save = runtime.sum((loss / runtime.world_size, *requests))
@@ -139,7 +138,9 @@ def _gradient(session: Session, window: Window) -> float:
     """Leave the gradient of the mean loss of a batch in the weights, the mean over processes; gives the loss."""
     config, position, runtime = session.config, session.position, session.runtime
     horizon = horizon_at(position.step / session.total_steps, config.training)
-    noise = noise_source(config.runtime.seed, position.step, runtime.rank)
+    # From the numbers of step and process alone, so nothing has to be saved.
+    seed = ((config.runtime.seed * 1_000_003 + runtime.rank) * 1_000_003 + position.step) % 2**63
+    noise = torch.Generator().manual_seed(seed)
     session.optimizer.zero_grad()
     with runtime.autocast():
         loss: Tensor = session.objective(window, horizon, noise)

@@ -14,7 +14,7 @@ from spectrakan.checkpoint import Checkpoint, load_best, load_newest, require_sa
 from spectrakan.config import as_mapping, as_overrides
 from spectrakan.data.prepare import Prepared, prepare
 from spectrakan.data.write import write_dataset
-from spectrakan.errors import ConfigError
+from spectrakan.errors import ConfigError, require_package
 from spectrakan.evaluation import EvaluationSettings, evaluate
 from spectrakan.fields import Trajectories
 from spectrakan.fields.grid_part import whole_of
@@ -24,12 +24,11 @@ from spectrakan.runs import RunFolder, RunLog, cut_log, make_record, provenance,
 from spectrakan.storage import versions
 from spectrakan.training.assemble import build_session, calibrate_operator
 from spectrakan.training.display import Display, display
-from spectrakan.training.listeners import CheckpointWriter, log_writer, require_tracking, tracker
+from spectrakan.training.listeners import EXTRAS, CheckpointWriter, log_writer, tracker
 from spectrakan.training.loop import Listener, train_epochs
 from spectrakan.training.resolve import Resolved, resolve
 from spectrakan.training.runtime import DTYPES, enough_memory, restarts, started
-from spectrakan.training.session import Session
-from spectrakan.training.stop import Stopped, listening
+from spectrakan.training.session import Session, Stopped, listening
 
 Data = Trajectories | Path | str
 
@@ -145,7 +144,8 @@ def _run(
     shown: Display,
     module: nn.Module | None,
 ) -> Run:
-    require_tracking(resolved.config)
+    for name in resolved.config.runtime.track:
+        require_package(name, EXTRAS[name], f"runtime.track=[{name}]")
     with ExitStack() as stack:
         stop = stack.enter_context(listening())
         runtime = stack.enter_context(started(resolved.config.runtime))
@@ -239,7 +239,7 @@ def _record(session: Session, prepared: Prepared, seconds: float) -> dict[str, A
     Its config, data hash, seed and versions are enough to repeat it.
     """
     model, config, runtime, data = session.model, session.config, session.runtime, prepared.trajectories
-    part, scores = prepared.part("test"), {}
+    part, scores = prepared.parts["test"], {}
     if part.samples:
         # A problem with times of its own to score has no horizon beside them.
         own = None if prepared.problem.scored_times or data.steady else prepared.horizon
@@ -248,7 +248,7 @@ def _record(session: Session, prepared: Prepared, seconds: float) -> dict[str, A
             part.trajectories,
             horizon=config.data.horizon or own,
             samples=part.samples,
-            anomalies_from=prepared.part("train").samples if prepared.problem.anomalies else None,
+            anomalies_from=prepared.parts["train"].samples if prepared.problem.anomalies else None,
             settings=EvaluationSettings(batch_size=config.training.batch_size, share=runtime.share),
         )
     return make_record(

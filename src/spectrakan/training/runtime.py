@@ -145,7 +145,11 @@ def started(config: RuntimeSettings) -> Iterator[Runtime]:
     if joined:
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        _join("nccl" if device.type == "cuda" else "gloo", config.process_timeout)
+        # Each restart meets under keys of its own, because torchrun's store keeps the old ones.
+        store, rank, world = next(iter(rendezvous("env://")))
+        kept = dist.PrefixStore(f"start_{restarts()}", store)  # type: ignore[attr-defined]
+        backend, limit = "nccl" if device.type == "cuda" else "gloo", timedelta(seconds=config.process_timeout)
+        dist.init_process_group(backend, store=kept, rank=rank, world_size=world, timeout=limit)
     try:
         with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
             # Of weights with an axis of length 1; it says of itself that nothing is wrong.
@@ -183,13 +187,6 @@ def enough_memory(config: RunSettings) -> Iterator[None]:
             f"with {config.training.horizon} unrolled frames; lower one of them, or set "
             "training.checkpoint_activations=true"
         ) from None
-
-
-def _join(backend: str, seconds: float) -> None:
-    """Meet the other processes; each restart under keys of its own, because torchrun's store keeps the old ones."""
-    store, rank, world = next(iter(rendezvous("env://")))
-    kept = dist.PrefixStore(f"start_{restarts()}", store)  # type: ignore[attr-defined]
-    dist.init_process_group(backend, store=kept, rank=rank, world_size=world, timeout=timedelta(seconds=seconds))
 
 
 def _space_group(parts: int, world: int, device: torch.device) -> SpaceGroup | None:
@@ -251,11 +248,6 @@ def restore_random(states: dict[str, Tensor], runtime: Runtime) -> None:
         torch.set_rng_state(state)
     if runtime.device.type == "cuda" and (state := states.get(f"cuda.{runtime.rank}")) is not None:
         torch.cuda.set_rng_state(state, runtime.device)
-
-
-def noise_source(seed: int, step: int, rank: int) -> torch.Generator:
-    """Random numbers of one step and process, from their numbers alone, so nothing has to be saved."""
-    return torch.Generator().manual_seed(((seed * 1_000_003 + rank) * 1_000_003 + step) % 2**63)
 
 
 class SyncedBatchNorm(_BatchNorm):

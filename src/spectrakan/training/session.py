@@ -1,12 +1,16 @@
 """Everything that changes while a run trains, in one place, so that it can be saved and put back whole.
 
-How weights move is here too: the optimizer, its learning rate over the steps, and the moving average of weights.
+How weights move is here too: the optimizer, its learning rate over the steps, and the moving average of weights; and
+what stops a run: SIGTERM, SIGINT (Ctrl-C) and SIGHUP end it after the running step, or at once where nothing is lost.
 """
 
 import math
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from types import FrameType
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +25,11 @@ from spectrakan.theory.parts import token_kan
 from spectrakan.training.objective import Objective
 from spectrakan.training.runtime import Runtime, random_states, require_compiler, restore_random
 from spectrakan.training.settings import RunSettings
-from spectrakan.training.stop import StopRequest
 
 RECOVERY_RATE = 0.5
 """What the learning rate is multiplied by at each recovery."""
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that end a run."""
 
 
 def rate_factor(step: int, total: int, *, warmup: float = 0.1) -> float:
@@ -54,7 +59,7 @@ class WeightAverage:
     need not be there.
     """
 
-    def __init__(self, model: nn.Module, decay: float, constrain: Callable[[], None] | None = None) -> None:
+    def __init__(self, model: nn.Module, decay: float, constrain: Callable[[], None] = lambda: None) -> None:
         self.model, self.constrain = model, constrain
         self.decay = decay
         self.weights: dict[str, Tensor] = {}
@@ -79,8 +84,7 @@ class WeightAverage:
         current = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
         try:
             self._put(self.weights)
-            if self.constrain is not None:
-                self.constrain()
+            self.constrain()
             yield
         finally:
             self._put(current)
@@ -110,6 +114,48 @@ class Position:
     epoch_steps: int = 0
 
 
+class Stopped(BaseException):
+    """A signal ended the run; `code` is the exit code that shells expect: 128 and the signal's number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.code = 128 + number
+
+
+class StopRequest:
+    """Keeps a signal while `patient`, and raises `Stopped` on it otherwise, or when it comes twice."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self.patient = False
+
+    def __call__(self) -> bool:
+        """Whether a stop was asked for."""
+        return self.number is not None
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Handle an ending signal."""
+        again = self.number is not None
+        self.number = number
+        if again or not self.patient:
+            raise Stopped(number)
+
+
+@contextmanager
+def listening() -> Iterator[StopRequest]:
+    """Take the signals for the time of a run; a run in another thread than the main one cannot."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.signal(number, request.handle) for number in ENDING}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class Session:
     """A model in training by an objective: weights, their average, optimizer, loader and position.
 
@@ -128,6 +174,7 @@ class Session:
         self.model, self.loader, self.config, self.runtime = objective.model, loader, config, runtime
         self.data_sha256, self.validate = data_sha256, validate
         self.position = Position()
+        self.total_steps = config.training.epochs * len(loader)
         self.constrain()
         self.average = WeightAverage(self.model, self.model.stages.ema_decay, self.constrain)
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
@@ -150,18 +197,6 @@ class Session:
         self.checkpoint_wanted: Callable[[], bool] = lambda: False
         self.stopping = False
         self.checkpoint_due = False
-
-    @property
-    def total_steps(self) -> int:
-        """Steps of the whole training."""
-        return self.config.training.epochs * len(self.loader)
-
-    @property
-    def rate(self) -> float:
-        """The learning rate of the next step."""
-        training = self.config.training
-        shape = rate_factor(self.position.step, self.total_steps, warmup=training.warmup)
-        return training.learning_rate * shape * self.position.rate_factor
 
     def constrain(self) -> None:
         """Bring the weights back to where the settings want them; where nothing is capped, nothing happens."""
@@ -187,12 +222,16 @@ class Session:
 
     def restore(self, saved: Checkpoint) -> None:
         """Stand where `saved` was taken; a state of another model is refused."""
-        self._check(saved)
+        position, own = saved.position, describe_model(self.model)
+        needed = {entry.name for entry in fields(Position)} | {"epoch", "batch", "processes"}
+        if missing := sorted(needed - position.keys()):
+            raise DataFormatError(f"the checkpoint does not say where training stood: missing {', '.join(missing)}")
+        if differing := [key for key in {**own, **saved.model} if saved.model.get(key) != own.get(key)]:
+            raise ConfigError(f"the checkpoint holds another model: its {', '.join(differing)} differ")
         self.model.load_state_dict(dict(saved.weights))
         self.average.restore(saved.average)
         self.optimizer.load_state_dict(dict(saved.optimizer))
         restore_random(dict(saved.random), self.runtime)
-        position = saved.position
         self.position = Position(**{entry.name: position[entry.name] for entry in fields(Position)})
         self.loader.restore({"epoch": position["epoch"], "batch": position["batch"]})
 
@@ -222,11 +261,3 @@ class Session:
         """The weights that are validated and kept, as copies."""
         with self.average.applied():
             return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
-
-    def _check(self, saved: Checkpoint) -> None:
-        position, own = saved.position, describe_model(self.model)
-        needed = {entry.name for entry in fields(Position)} | {"epoch", "batch", "processes"}
-        if missing := sorted(needed - position.keys()):
-            raise DataFormatError(f"the checkpoint does not say where training stood: missing {', '.join(missing)}")
-        if differing := [key for key in {**own, **saved.model} if saved.model.get(key) != own.get(key)]:
-            raise ConfigError(f"the checkpoint holds another model: its {', '.join(differing)} differ")

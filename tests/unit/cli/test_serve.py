@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import spectrakan as sk
 from spectrakan.cli import app
 from spectrakan.cli.serve import given_run, serve
 from spectrakan.data import write_dataset
+from spectrakan.data.prepare import prepare
 
 ADDRESS = "http://127.0.0.1:8123/"
 
@@ -71,7 +73,7 @@ def test_a_run_is_shown_on_its_test_samples_or_on_data_of_your_own(tmp_path: Pat
     run = sk.train(data=data, output=tmp_path / "run", overrides=[*small, "data.split.validation=0.25"])
     other = sk.generate("diffusion_reaction1d", num_samples=3, resolution=48, seed=1)
     write_dataset(tmp_path / "mine.h5", other)
-    own = given_run(tmp_path / "run", tmp_path / "mine.h5")
+    own = given_run(tmp_path / "run", tmp_path / "mine.h5", {})
     assert len(own.samples) == 3
     parts, error = own.sample(2)
     history = run.model.signature.history
@@ -86,3 +88,19 @@ def test_a_run_is_shown_on_its_test_samples_or_on_data_of_your_own(tmp_path: Pat
     assert held_out.name == "run"
     assert len(held_out.samples) == 2
     assert held_out.certificate is None
+
+
+def test_runs_of_equal_data_have_them_solved_once(tmp_path: Path, started, monkeypatch: pytest.MonkeyPatch):
+    small = ["training.epochs=1", "model.width=4", "data.num_samples=4", "data.test_samples=2"]
+    for name, cells in (("one", 16), ("else", 24)):
+        sk.train("diffusion_reaction1d", output=tmp_path / name, overrides=[*small, f"data.resolution={cells}"])
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    solved = []
+    monkeypatch.setattr(
+        "spectrakan.cli.subject.prepare", lambda *words, **more: solved.append(words) or prepare(*words, **more)
+    )
+    seen, _, _ = started(*(str(tmp_path / name) for name in ("one", "two", "else")))
+    one, two, other = seen["runs"]
+    assert len(solved) == 2
+    assert two.trajectories is one.trajectories
+    assert (one.trajectories.grid.shape, other.trajectories.grid.shape) == ((16,), (24,))

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from spectrakan.data.container import GroupedSource
 from spectrakan.data.lazy import LazyArray, Part
-from spectrakan.errors import ShapeError
 
 SHAPE = (4, 5, 3, 6)  # samples, time, x, y
 
@@ -141,16 +140,6 @@ def test_other_indices_are_refused(key: Any):
 def test_it_cannot_be_had_without_reading():
     with pytest.raises(ValueError, match="copy"):
         np.asarray(stacked()[0], copy=False)
-
-
-def test_axes_that_do_not_fit_are_refused():
-    source = np.zeros((2, 3, 4))
-    with pytest.raises(ShapeError, match=r"\(2, 3, 4\)"):
-        Part(source, (0, None, None, 1))  # the axis of size 4 is forgotten
-    with pytest.raises(ShapeError):
-        Part(source, (0, 0, 1, 2))
-    with pytest.raises(ShapeError, match="agree"):
-        LazyArray.stack([Part(source, (0, 1, 2, None)), Part(source, (1, 0, 2, None))])
 
 
 def test_what_a_stored_array_lacks_is_repeated_and_axes_without_a_name_are_channels():

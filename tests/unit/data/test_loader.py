@@ -58,15 +58,11 @@ def test_a_foreign_state_is_refused():
     loader = Loader(windows(4), batch_size=2)
     with pytest.raises(ConfigError, match="names batch 3"):
         loader.restore({"epoch": 0, "batch": 3})
-    with pytest.raises(ConfigError, match="keys batch and epoch"):
-        loader.restore({"epoch": 0})
 
 
 def test_more_processes_than_windows_are_refused():
     with pytest.raises(ConfigError, match="no batch to each of 5"):
         Loader(windows(4), world_size=5)
-    with pytest.raises(ConfigError, match="rank must be below"):
-        Loader(windows(4), rank=2, world_size=2)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="page-locked memory needs a CUDA device")

@@ -36,7 +36,7 @@ def test_windows_follow_the_task_and_the_choices(tmp_path: Path):
     assert (made.history, made.horizon) == (1, 5)
     whole = made.windows("train", made.horizon, "first").gather([0])
     assert whole.targets.shape[1] == 5
-    assert len(made.windows("train")) == 5 * len(made.part("train").samples)
+    assert len(made.windows("train")) == 5 * len(made.parts["train"].samples)
 
 
 @pytest.mark.parametrize("memory", [0.0, 1.0])
@@ -126,7 +126,7 @@ def test_test_samples_may_lie_in_a_file_of_their_own(tmp_path: Path):
     stored = generate("darcy2d", 3, resolution=8, seed=5)
     test = write_dataset(tmp_path / "test.h5", stored)
     made = prepare("darcy2d", DataSettings(path=str(train), test_path=str(test)))
-    assert [len(made.part(name).samples) for name in ("train", "validation", "test")] == [9, 1, 3]
+    assert [len(made.parts[name].samples) for name in ("train", "validation", "test")] == [9, 1, 3]
     found = made.windows("test").gather([0, 1, 2]).targets.numpy()
     assert np.array_equal(found[:, 0], stored.values[:, 0].astype(np.float32))
     other = write_dataset(tmp_path / "other.h5", generate("droplet2d", 3, resolution=8, frames=3))
@@ -138,7 +138,7 @@ def test_generated_tests_come_from_a_seed_of_their_own():
     config = DataSettings(num_samples=6, test_samples=3, test_seed=9, resolution=8)
     made = prepare("darcy2d", config)
     expected = generate("darcy2d", 3, resolution=8, seed=9, dtype=np.float32)
-    assert np.array_equal(np.asarray(made.part("test").trajectories.values), expected.values)
+    assert np.array_equal(np.asarray(made.parts["test"].trajectories.values), expected.values)
     assert made.split.test == ()
 
 

@@ -97,8 +97,6 @@ def test_a_damaged_record_is_refused():
         build_settings(Split, {"train": [0, 1], "test": [1]})
     with pytest.raises(ConfigError, match="did you mean 'train'"):
         build_settings(Split, {"trian": [0]}, where="split")
-    with pytest.raises(ConfigError, match="unknown part"):
-        Split(train=(0,)).part("holdout")
 
 
 def test_trajectories_are_split_with_their_copies():

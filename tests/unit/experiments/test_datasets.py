@@ -107,7 +107,7 @@ def test_the_climate_keeps_its_reserved_days_for_the_test(tmp_path):
     prepared = prepare("climate2d", run_settings(cell).data)
     theirs = split_trajectories(test.trajectories, PROBLEMS["climate2d"].split, 0)
     assert test.samples == theirs.test, "the days that `spectrakan train climate2d` tests on"
-    assert prepared.part("train").samples == theirs.train
-    assert prepared.part("validation").samples == theirs.validation
-    assert prepared.part("test").samples == ()
+    assert prepared.parts["train"].samples == theirs.train
+    assert prepared.parts["validation"].samples == theirs.validation
+    assert prepared.parts["test"].samples == ()
     assert min(test.samples) - max(theirs.validation) == 11, "ten days are left out between"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -116,6 +117,16 @@ def test_a_sample_is_drawn(space):
     assert np.allclose(np.asarray(shown).reshape(expected.shape), expected)
     with pytest.raises(ConfigError, match="no field 'v'"):
         made.plot(0, "v")
+
+
+def test_a_map_of_the_globe_has_north_above():
+    globe = Grid.latitude_longitude(torch.linspace(-80, 80, 5), torch.arange(8) * 45.0)
+    made = Trajectories.from_arrays(np.random.default_rng(0).random((1, 1, 5, 8, 1)), ("p",), grid=globe)
+    drawn = made.plot(0).axes[0]
+    assert np.allclose(drawn.images[0].get_array(), np.asarray(made.values)[0, 0, ..., 0])
+    assert drawn.images[0].origin == "lower"
+    assert drawn.images[0].get_extent() == pytest.approx([-22.5, 337.5, -90, 90])
+    assert (drawn.get_xlabel(), drawn.get_ylabel()) == ("longitude", "latitude")
 
 
 def test_a_grid_of_ones_own_is_taken_as_it_is():

@@ -118,7 +118,7 @@ def test_wrong_modules_are_refused():
         def forward(self, x, params=None, grid=None):
             return super().forward(x, params, grid)[..., :1]
 
-    with pytest.raises(ShapeError, match=r"must return .* = \(1, 4, 2\), got \(1, 4, 1\)"):
+    with pytest.raises(ShapeError, match=r"must map .* to \(1, 4, 2\), got \(1, 4, 1\)"):
         wrap_module(Narrow(SIGNATURE), SIGNATURE)(torch.randn(1, 2, 4, 2), torch.zeros(1, 1))
     with pytest.raises(ConfigError, match=r"must return a torch\.nn\.Module, got dict"):
         catalog.ModuleOperator("wrong", lambda signature: {}, SIGNATURE, catalog.ModuleConfig(), sk.models.Stages())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from spectrakan.nn import feed_forward
 from spectrakan.nn.axis import uniform_axis
-from spectrakan.nn.lift import lifted
+from spectrakan.nn.multiscale import lifted
 from spectrakan.nn.pointwise import ACTIVATIONS, pointwise
 from spectrakan.nn.products import FEW, grouped_product, linear, new_cells
 from spectrakan.nn.residual import ResidualBlocks, plain_residual

@@ -13,7 +13,6 @@ from spectrakan.pde.darcy2d import (
     DarcyParameters,
     draw_coefficient,
     solve,
-    solve_darcy,
 )
 
 PARAMETERS = DarcyParameters()
@@ -87,7 +86,7 @@ def test_mistakes_are_named():
     with pytest.raises(ConfigError, match="positive, finite coefficient"):
         solve(-medium, (0.0,), PARAMETERS)
     with pytest.raises(ConfigError, match="positive, finite coefficient"):
-        solve_darcy(medium[..., 0] * math.nan, medium[..., 0], PARAMETERS)
+        solve(medium * math.nan, (0.0,), PARAMETERS)
     with pytest.raises(ShapeError, match="coefficient and source"):
         solve(medium.expand(1, 4, 4, 3), (0.0,), PARAMETERS)
     with pytest.raises(ConfigError, match="lower permeability"):

@@ -33,7 +33,7 @@ def small_run(name: str = "waves") -> GivenRun:
 
 @pytest.fixture(scope="session")
 def address():
-    config = server_config(build_app([small_run()], warm=True), "127.0.0.1", 0)
+    config = server_config(build_app([small_run()]), "127.0.0.1", 0)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

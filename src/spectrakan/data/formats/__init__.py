@@ -5,11 +5,10 @@ from pathlib import Path
 import h5py
 
 from spectrakan.data.container import Container
-from spectrakan.data.decoding import require_regular, require_size
+from spectrakan.data.decoding import regular_file, require_size
 from spectrakan.data.formats.archives import MAGIC, open_archive, open_torch
-from spectrakan.data.formats.hdf5 import is_remote, open_hdf5
+from spectrakan.data.formats.hdf5 import CLASSIC, is_remote, open_hdf5, open_netcdf
 from spectrakan.data.formats.mat import HEADER_5, HEADER_73, open_mat, open_mat73
-from spectrakan.data.formats.netcdf import CLASSIC, open_netcdf
 from spectrakan.errors import DataFormatError
 
 
@@ -17,8 +16,8 @@ def open_container(path: Path) -> Container:
     """The arrays of a file, by the kind that its first bytes show."""
     if is_remote(path):
         return open_hdf5(path)
+    status = regular_file(path)
     try:
-        require_regular(path)
         with path.open("rb") as file:
             head = file.read(32)
     except OSError as problem:
@@ -29,9 +28,11 @@ def open_container(path: Path) -> Container:
         if head.startswith(HEADER_73):
             return open_mat73(path)
         container = open_hdf5(path)
-        return open_netcdf(path, faults=container.faults) if _names_axes(container) else container
+        # netCDF-4: an attribute says so, or axes have names.
+        scales = (str(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values())
+        named = container.attribute("_NCProperties") is not None or any(scales)
+        return open_netcdf(path, faults=container.faults) if named else container
     # Other kinds are read whole: a sparse file must not declare what is not on the disk.
-    status = path.stat()
     require_size(path, "", status.st_size, min(status.st_size, 512 * status.st_blocks))
     if head.startswith(CLASSIC):
         return open_netcdf(path, classic=True)
@@ -42,9 +43,3 @@ def open_container(path: Path) -> Container:
     if head.startswith(b"\x80") and path.suffix in {".pt", ".pth"}:
         return open_torch(path)  # the format of torch before 1.6, a bare pickle that is read without running it
     raise DataFormatError(f"'{path}' begins with {head[:8]!r}, which is none of HDF5, npz, netCDF, .pt and .mat")
-
-
-def _names_axes(container: Container) -> bool:
-    """Whether an HDF5 file is netCDF-4: an attribute says so, or axes have names."""
-    scales = (str(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values())
-    return container.attribute("_NCProperties") is not None or any(scales)

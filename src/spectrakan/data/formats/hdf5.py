@@ -1,4 +1,4 @@
-"""HDF5 files as containers: arrays stay in the file and are read by block.
+"""HDF5 and netCDF files as containers: arrays stay in the file and are read by block. xarray opens netCDF.
 
 A file is looked through once before anything in it is read. It is refused if it can lead to other files
 (external links, external storage, virtual datasets), if its groups are nested without end, or if an array
@@ -15,7 +15,7 @@ import math
 import mmap
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import h5py
 
 from spectrakan.data.container import Container, FileSource, opened, size_in_bytes, stamp_of
 from spectrakan.data.decoding import MAX_OBJECTS, decoding, mismatch, require_size, walk
-from spectrakan.errors import ConfigError, DataFormatError
+from spectrakan.errors import ConfigError, DataFormatError, require_package
 from spectrakan.fields import Source
 
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
@@ -36,6 +36,8 @@ SEARCHED_BYTES = 2**30
 """Files up to this size are searched for damaged heaps; in larger ones the search takes too long."""
 DESCRIBED_BY_TEXTS = ("dimensions", "boundary_conditions", "t0_fields")
 """Groups of The Well's layout, which says in texts of variable length what its arrays are."""
+CLASSIC = (b"CDF\x01", b"CDF\x02")
+"""How a classic netCDF file begins; netCDF-4 is HDF5."""
 HEAP = b"GCOL\x01\x00\x00\x00"
 """Four letters, version 1 and three reserved bytes open a global heap, followed by its size."""
 HEAP_HEADER = 16
@@ -115,10 +117,8 @@ def _open_file(path: Path) -> Any:
     if not is_remote(path):
         return h5py.File(path, "r")
     address = ADDRESS.sub(r"\1://", str(path), count=1)
-    try:
-        import fsspec
-    except ImportError:
-        raise ConfigError(f"reading '{address}' needs fsspec: pip install fsspec, or download the file") from None
+    import fsspec  # which torch brings
+
     try:
         return h5py.File(fsspec.open(address, "rb", block_size=FETCHED_BYTES).open(), "r")
     except (ImportError, ValueError) as problem:
@@ -201,3 +201,40 @@ def _unwritten(dataset: h5py.Dataset) -> str:
     expected = math.prod(-(-size // chunk) for size, chunk in zip(dataset.shape, dataset.chunks, strict=True))
     written = dataset.id.get_num_chunks()
     return "" if written >= expected else f"{written} of {expected} chunks: its writer did not finish"
+
+
+def open_netcdf(path: Path, *, faults: Mapping[str, str] | None = None, classic: bool = False) -> Container:
+    """A netCDF file: classic through SciPy, netCDF-4 through h5netcdf, after `open_hdf5` has looked through it.
+
+    No field is read. xarray unpacks integers and replaces missing values by NaN, by the conventions of netCDF.
+    """
+    opener, stamp = _open_classic if classic else _open_netcdf4, stamp_of(path)
+    arrays: dict[str, Source] = {}
+    with decoding(path, kind="netCDF"):
+        if not classic:
+            require_sound_heaps(path)
+        for package in ("xarray",) if classic else ("xarray", "h5netcdf"):
+            require_package(package, "climate", f"'{path}'")
+        dataset = opened(path, stamp, opener)
+        attributes: dict[str, dict[str, Any]] = {"": {str(k): v for k, v in dataset.attrs.items()}}
+        dims: dict[str, tuple[str, ...]] = {}
+        for name, variable in dataset.variables.items():
+            key = str(name)
+            arrays[key] = FileSource(path, key, tuple(variable.shape), variable.dtype, stamp, opener)
+            attributes[key] = {str(k): v for k, v in variable.attrs.items()}
+            dims[key] = tuple(str(dim) for dim in variable.dims)
+    return Container(path, "netCDF", arrays, attributes, dims, faults or {})
+
+
+def _open_classic(path: Path) -> Any:
+    return _open(path, engine="scipy")
+
+
+def _open_netcdf4(path: Path) -> Any:
+    return _open(path, engine="h5netcdf", backend_kwargs={"phony_dims": "access"})
+
+
+def _open(path: Path, **options: Any) -> Any:
+    import xarray
+
+    return xarray.open_dataset(path, cache=False, decode_times=False, decode_timedelta=False, **options)

@@ -16,7 +16,7 @@ from pydantic import Field
 from spectrakan.config import build_settings, read_yaml, settings
 from spectrakan.data.axes import grid_around, increasing, stored_times
 from spectrakan.data.container import Container, GroupedSource
-from spectrakan.data.decoding import mismatch, require_regular
+from spectrakan.data.decoding import mismatch, regular_file
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, FieldSpec, Grid, Source, Trajectories
@@ -109,7 +109,7 @@ def as_mapping(given: DataMapping | Mapping[str, Any] | Path | str | None) -> Da
     if given is None or isinstance(given, DataMapping):
         return given
     if not isinstance(given, Mapping):
-        require_regular(Path(given))
+        regular_file(Path(given))
         given = read_yaml(Path(given))
     return build_settings(DataMapping, given, where="mapping")
 

@@ -36,7 +36,6 @@ def open_mat(path: Path) -> Container:
     size = path.stat().st_size
     total = 0
     with decoding(path, kind="MATLAB 5"):
-        require_size(path, "", size, size)
         content = path.read_bytes()
         mark = content[_HEADER_BYTES - 2 : _HEADER_BYTES]
         if mark not in {b"IM", b"MI"}:

@@ -123,12 +123,9 @@ def read(container: Container) -> Trajectories | None:
     schema = _schema(container.path, str(container.attribute(SCHEMA)))
     values = _whole(container, "values")
     axes = AXES[: values.ndim - 3]
-    names = ["times", *(f"grid/{axis}/{kind}" for axis in axes for kind in KINDS), "params"]
-    small = {
-        name: read_whole(container.array(name)).astype(np.float64)
-        for name in names
-        if name != "params" or name in container
-    }
+    names = ["times", *(f"grid/{axis}/{kind}" for axis in axes for kind in KINDS)]
+    names += ["params"] if "params" in container else []
+    small = {name: read_whole(container.array(name)).astype(np.float64) for name in names}
     centres, edges, weights = (
         tuple(torch.from_numpy(small[f"grid/{axis}/{kind}"]) for axis in axes) for kind in KINDS
     )

@@ -88,8 +88,8 @@ def figure_style() -> Iterator[None]:
     """Within it, figures have the type of `TYPE` whatever the user's own settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        with matplotlib.rc_context(TYPE):
-            yield
+        matplotlib.rcParams.update(TYPE)
+        yield
 
 
 class StyledFigure(Figure):

@@ -164,9 +164,6 @@ def plain_grid(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend_right(figure: Figure, lines: Mapping[str, Line2D], **options: Any) -> None:
+def legend_right(figure: Figure, lines: Mapping[str, Line2D]) -> None:
     """The legend outside the axes, where it can hide no curve."""
-    handles = list(lines.values())
-    figure.legend(
-        handles, [str(line.get_label()) for line in handles], loc="outside right upper", frameon=False, **options
-    )
+    figure.legend(handles=list(lines.values()), loc="outside right upper", frameon=False)

@@ -1,14 +1,7 @@
-// The static page's numbers: models by onnxruntime-web (WASM) and solvers in JavaScript, all inside the browser.
-
-import * as ort from "./ort/ort.wasm.min.mjs";
-import { advanceWater, solveGas, solveRock } from "./solvers.js";
+// The static page's numbers, all made inside the browser, by workers that have the models and the solvers.
 
 export class LostConnection extends Error {}
 export const kind = "browser";
-
-ort.env.wasm.numThreads = 1;
-ort.env.wasm.wasmPaths = new URL("./ort/", import.meta.url).href;
-const GAS = { cells: 128, frames: 20 };
 
 let known = null;
 export async function models() {
@@ -16,45 +9,32 @@ export async function models() {
   return known;
 }
 
-const sessions = {};
-const session = (name) => (sessions[name] ??= ort.InferenceSession.create(`models/${name}.onnx`, { executionProviders: ["wasm"] }));
-
-async function predicted(name, values, shape) {
-  const ready = await session(name);
-  const begin = performance.now();
-  const found = await ready.run({ x: new ort.Tensor("float32", values, shape) });
-  const time = performance.now() - begin, weights = found.attention.data; // of every cell; times their number, 1 is uniform
-  return { values: found.y.data, time, attention: weights.map((weight) => weight * weights.length) };
+const waiting = new Map();
+const workers = {};
+let count = 0;
+function settle(id, act) {
+  act(waiting.get(id));
+  waiting.delete(id);
 }
 
-const joined = (...parts) => {
-  const out = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  parts.reduce((at, part) => (out.set(part, at), at + part.length), 0);
-  return out;
-};
+// One for each model, so that a gas that is still being solved holds up no water.
+function workerOf(name) {
+  if (workers[name]) return workers[name];
+  const made = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+  made.onmessage = ({ data: { id, found, problem } }) => settle(id, ({ done, fail }) => (found ? done(found) : fail(new Error(problem))));
+  made.onerror = (event) => {
+    for (const [id, { asked }] of waiting)
+      if (asked === name) settle(id, ({ fail }) => fail(new Error(event.message || "the model could not be loaded")));
+  };
+  return (workers[name] = made);
+}
 
-export async function compare(name, cells, ...parts) {
-  const task = (await models())[name].task;
-  if (task === "droplet2d") {
-    const given = await predicted(name, parts[1], [1, 1, cells, cells, 3]);
-    const begin = performance.now(), solved = advanceWater(parts[0]);
-    return { numbers: joined(solved, given.values, given.attention), times: { solver: performance.now() - begin, model: given.time } };
-  }
-  if (task === "darcy2d") {
-    const given = await predicted(name, parts[0], [1, 1, cells, cells, 1]);
-    const begin = performance.now(), solved = solveRock(parts[0], cells);
-    return { numbers: joined(solved, given.values), times: { solver: performance.now() - begin, model: given.time } };
-  }
-  const frames = [];
-  let state = parts[0], spent = 0;
-  for (let k = 0; k < GAS.frames; k++) {
-    const given = await predicted(name, state, [1, 1, GAS.cells, 3]);
-    state = Float32Array.from(given.values);
-    frames.push(state);
-    spent += given.time;
-  }
-  const begin = performance.now(), solved = solveGas(parts[0], GAS.cells, GAS.frames, 0.05);
-  return { numbers: joined(solved, ...frames), times: { solver: performance.now() - begin, model: spent } };
+export async function compare(name, ...rest) {
+  const { task } = (await models())[name], id = (count += 1);
+  return new Promise((done, fail) => {
+    waiting.set(id, { asked: name, done, fail });
+    workerOf(name).postMessage({ id, asked: [task, name, ...rest] });
+  });
 }
 
 const none = async () => {

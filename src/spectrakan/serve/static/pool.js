@@ -102,6 +102,7 @@ export class Pool {
     $("pool-lines").addEventListener("change", () => {
       this.lines = $("pool-lines").checked;
       for (const surface of Object.values(this.surfaces)) surface.lines = this.lines;
+      this.repaint();
       this.keep();
     });
   }
@@ -167,10 +168,11 @@ export class Pool {
       if (this.rain && Math.random() < 0.12) this.drop([Math.random(), Math.random()], 0.3 + Math.random(), 0.004);
       if (!(await this.advance())) await wait(700);
       const left = STEP - (performance.now() - begin);
-      if (left > 0 && !this.pending.length)
+      // A pause of none lets the page draw and hear where states are late: models in the browser leave it no other.
+      if (!this.pending.length)
         await new Promise((done) => {
           this.wake = done;
-          setTimeout(done, left);
+          setTimeout(done, Math.max(0, left));
         });
       this.rates.push(performance.now() - begin);
       if (this.rates.length > 30) this.rates.shift();
@@ -210,6 +212,7 @@ export class Pool {
         this.failed = `The state cannot be advanced: ${problem.message}. Start again.`;
         this.play(false);
         this.judge();
+        this.present(true);
       } else this.page.lost(problem);
       return false;
     } finally {
@@ -229,7 +232,7 @@ export class Pool {
     if (!found.finite || water.depthOf(this.model).some((depth) => depth <= 0.02 || depth > 50))
       this.failed ||= "The prediction is no water any more. It is frozen; the solver goes on. Start again.";
     this.found = found;
-    this.inside = water.insideRange(truth, this.facts.range);
+    this.inside = !this.left && water.insideRange(truth, this.facts.range);
     this.history.push({ step: this.step, error: found.error, mass: found.mass, truth: water.massOf(this.fine), since: this.since });
     if (this.history.length > KEPT) this.history.shift();
   }
@@ -267,12 +270,14 @@ export class Pool {
 
   draw(now) {
     const span = Math.max(STEP, this.rates[this.rates.length - 1] ?? 0), share = this.jump ? 1 : (now - this.arrived) / span;
-    if (share > 1.2 && !this.dirty && !this.moved) return this.pace.rest();
+    if ((this.jump || share > 1.2) && !this.dirty && !this.moved) return this.rest(now);
     if (now < (this.due ?? 0)) return;
+    this.drawn = now;
     this.due = Math.max((this.due ?? 0) + this.pace.gap, now - this.pace.gap);
     this.moved = false;
     const late = this.playing && mean(this.rates.slice(-8)) > LATE;
-    if (!this.fixed && this.pace.frame(now, late)) for (const surface of Object.values(this.surfaces)) surface.lay(this.pace.level);
+    if (!this.fixed && (this.pace.frame(now, late) || this.sharp)) this.lay(this.pace.level);
+    this.sharp = false;
     for (const surface of Object.values(this.surfaces)) surface.draw(share, this.page.theme);
     this.page.drew();
     if (this.answered) this.seen(this.answered);
@@ -282,6 +287,19 @@ export class Pool {
       this.dirty = false;
       this.say();
     }
+  }
+
+  // Water that stands still is drawn once more, as finely as it can be.
+  rest(now) {
+    this.pace.rest();
+    if (this.playing || this.fixed || this.sharp || now - this.drawn < 300) return;
+    this.sharp = true;
+    this.lay(0);
+    for (const surface of Object.values(this.surfaces)) surface.draw(1, this.page.theme);
+  }
+
+  lay(level) {
+    for (const surface of Object.values(this.surfaces)) surface.lay(level);
   }
 
   // What is drawn now is on the screen when the browser asks for the next frame.
@@ -304,7 +322,7 @@ export class Pool {
       $("pool-error-now").textContent = `${(100 * found.error).toFixed(2)} %`;
       this.charts();
     }
-    const verdict = this.failed || (this.left && this.step < 200 ? "Outside its training range: a dam break. Do not trust this prediction." : "");
+    const verdict = this.failed || (this.left ? "Outside its training range: a dam broke. Do not trust this prediction." : "");
     $("pool-verdict").textContent = verdict;
     $("pool-verdict").hidden = !verdict;
     $("pool-words").textContent = this.words();
@@ -337,11 +355,13 @@ export class Pool {
   }
 
   words() {
+    if (!this.found && this.busy) return "Loading the model …";
     if (!this.events.length && !this.step) return "The water is still. Tap it.";
     if (!this.found) return "";
     const error = `After ${this.since} frames on its own, the prediction is ${(100 * this.found.error).toFixed(2)} % away from the solver.`;
     const range = this.inside ? "The state lies inside the range that the model was trained on." : "The state lies outside the range that the model was trained on: errors there mean nothing good, and the band promises nothing.";
-    const glow = this.glow ? ` The glow is the attention of the token: its brightest cell has ${short(this.contrast ?? 1)} times the weight of its darkest.` : "";
+    const ratio = this.contrast > 1e4 ? "more than 10,000" : short(this.contrast ?? 1);
+    const glow = this.glow ? ` The glow is the attention of the token: its brightest cell has ${ratio} times the weight of its darkest.` : "";
     return `${error} ${range}${glow}${this.full ? ` The link holds the first ${MOST_EVENTS} touches.` : ""}`;
   }
 

@@ -167,8 +167,9 @@ export class Rock {
     const band = this.facts?.scores?.[cells]?.band_90;
     const share = this.now.reduce((sum, value) => sum + (value > 0.5), 0) / this.now.length;
     const inside = share > 0.05 && band ? `Nine of ten rocks like those of its training stay below ${short(100 * band)} % (conformal).` : "";
+    const method = this.backend.kind === "server" ? "sparse factorisation" : "method of conjugate gradients";
     $("rock-words").textContent = `The predicted pressure is ${short(100 * this.error)} % away from the solved one (relative L2); the largest error is ${short(most)}. ${inside} ${
-      times.model > times.solver ? "A sparse factorisation is the faster one at this size; on finer grids its cost grows faster than the model's." : `The prediction takes ${short(times.solver / times.model)} times less time than the sparse factorisation.`}${
+      times.model > times.solver ? `The ${method} is the faster one at this size; on finer grids its cost grows faster than the model's.` : `The prediction takes ${short(times.solver / times.model)} times less time than the ${method}.`}${
       share < 0.02 || share > 0.98 ? " Rock of one kind alone is rare in its training data." : ""}`;
   }
 

@@ -100,18 +100,19 @@ export class Runs {
     this.frame = Math.min(this.frame, frames - 1);
     $("runs-time").max = frames - 1;
     $("runs-time").value = this.frame;
+    $("runs-time").disabled = frames < 2;
     $("runs-sample").value = this.sample;
     $("runs-field").value = this.field;
     $("runs-sample-now").textContent = `${this.sample + 1} of ${facts.samples}`;
-    const time = facts.steady ? "" : `t = ${short(facts.times[facts.history + this.frame])}`;
-    $("runs-time-now").textContent = facts.steady ? "steady" : time;
+    const time = facts.steady ? "steady" : `t = ${short(facts.times[facts.history + this.frame])}`;
+    $("runs-time-now").textContent = time;
     const slice = ({ shape, values }, frame) => {
       const channels = shape[shape.length - 1], cells = shape.slice(1, -1).reduce((a, b) => a * b, 1);
       const from = frame * cells * channels, channel = Math.min(this.field, channels - 1);
       return Float32Array.from({ length: cells }, (_, k) => values[from + k * channels + channel]);
     };
     const truth = slice(one.truth, this.frame), space = one.truth.shape.slice(1, -1);
-    const panels = [["Input, last frame", slice(one.input, one.input.shape[0] - 1), "sea"], ["Truth", truth, "sea"]];
+    const panels = [[facts.history > 1 ? "Input, last frame" : "Input", slice(one.input, one.input.shape[0] - 1), "sea"], ["Truth", truth, "sea"]];
     const scores = [], elsewhere = [];
     for (const [name, found] of [[this.run, one], [this.other, two]]) {
       if (!found || !name) continue;
@@ -142,11 +143,11 @@ export class Runs {
       return figure;
     }));
     const uniform = one.attention ? ` The attention of the token goes from ${bounds(one.attention.values).map(short).join(" to ")} times uniform.` : "";
-    $("runs-words").textContent = `Sample ${this.sample + 1}: ${facts.fields[this.field]} ${time}. Relative L2 error of the whole rollout: ${scores.join(", ")}. Truth and predictions share one ${flat ? "axis" : "colour scale"}, errors another.${uniform} ${elsewhere.join(" ")} ${facts.warning}`;
+    $("runs-words").textContent = `Sample ${this.sample + 1}: ${facts.fields[this.field]}${facts.steady ? "" : ` at ${time}`}. Relative L2 error of the whole rollout: ${scores.join(", ")}. Truth and predictions share one ${flat ? "axis" : "colour scale"}, errors another.${uniform} ${elsewhere.join(" ")} ${facts.warning}`;
   }
 
   scores() {
-    const names = Object.keys(this.known), metrics = [...new Set(names.flatMap((name) => Object.keys(this.known[name].metrics)))];
+    const names = Object.keys(this.known), metrics = [...new Set(["relative_l2", ...names.flatMap((name) => Object.keys(this.known[name].metrics))])];
     const row = (cells, kind) => {
       const line = element("tr");
       line.append(...cells.map((text) => element(kind, text)));
