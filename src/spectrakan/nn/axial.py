@@ -2,8 +2,10 @@
 
 Along each axis the analysis of some samples is one product, the mixing of all modes is one grouped product, and the
 synthesis is one. Of coefficients only those before mixing are kept for the gradient.
-Shapes: cells `(batch, *space, channel)`, dense; coefficients along an axis `(batch, line, mode, part, channel)` with
-the real part before the imaginary one.
+On one axis a sample is one line, and the transforms of all samples are one product of their cells as they lie in
+memory; on several axes the cells of some lines are put together for it, while they are in the cache.
+Shapes: cells `(batch, *space, channel)`, as `products.dense` has them; coefficients along an axis
+`(batch, line, mode, part, channel)` with the real part before the imaginary one.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -15,7 +17,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from spectrakan.nn.execution import differentiable
-from spectrakan.nn.products import cells_of, grouped_product, new_cells, product
+from spectrakan.nn.products import cells_of, grouped_product, in_memory, new_cells, product
 
 GROUP = 2**14
 """Most cells of samples whose modes are mixed together."""
@@ -36,48 +38,46 @@ class Part(NamedTuple):
     gate: Tensor | None
     factor: Tensor | None
 
-    @property
-    def matrices(self) -> Tensor:
-        """The gate times the weight, as `real_form`."""
-        scaled = self.weight if self.gate is None else self.weight * self.gate.view(-1, 1, 1, 1)
-        return real_form(scaled)
-
 
 class Axial:
     """The layer's matrices, its passes over some samples, and the sums of its gradients."""
 
-    def __init__(self, flat: Sequence[Tensor | None], *, backward: bool = False, keep: bool = False) -> None:
-        """`keep`: keep the matrices of the forward pass for later calls with the same weights."""
+    def __init__(
+        self, flat: Sequence[Tensor | None], *, keep: bool = False, matrices: Sequence[Tensor] | None = None
+    ) -> None:
+        """`keep`: keep the matrices for later calls with the same weights; `matrices`: those of the forward pass."""
         size = len(Part._fields)
         self.parts = [Part(*flat[start : start + size]) for start in range(0, len(flat), size)]  # type: ignore[arg-type]
-        self.matrices = [_kept_matrices(part) if keep else part.matrices for part in self.parts]
-        self.turns = [None if part.factor is None else _by_sample(part.factor) for part in self.parts]
-        if backward:
+        several, made = len(self.parts) > 1, _kept_matrices if keep else _matrices
+        self.matrices = [made(part, several) for part in self.parts] if matrices is None else list(matrices)
+        self.turns = [None if part.factor is None else _by_sample(part.factor, several) for part in self.parts]
+        if matrices is not None:
+            self.matrices = [each.contiguous() for each in self.matrices]
             self.by_matrix = [torch.zeros_like(each) for each in self.matrices]
-            self.matrices = [each.mT.contiguous() for each in self.matrices]
             self.by_factor = [None if part.factor is None else torch.empty_like(part.factor) for part in self.parts]
 
-    def run(self, cells: Tensor, target: Tensor, at: slice) -> list[Tensor]:
-        """Analysis, mixing and synthesis, summed over axes; gives the coefficients before mixing."""
+    def run(self, cells: Tensor, at: slice, target: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+        """Analysis, mixing and synthesis, summed over axes (in `target` if given); the coefficients before mixing."""
         kept, mixed = [], []
         for axis, part in enumerate(self.parts):
             kept.append(_analysed(part.analysis, cells, axis))
-            mixed.append(grouped_product(self._turned(axis, kept[-1], at), self.matrices[axis]))
-        _synthesise(target, mixed, [part.synthesis for part in self.parts])
-        return kept
+            rows = self._turned(axis, kept[-1], at)
+            mixed.append(_by_line(grouped_product(_by_mode(rows), self.matrices[axis]), rows))
+        return _synthesised(mixed, [part.synthesis for part in self.parts], cells.shape, target), kept
 
-    def pull(self, gradient: Tensor, target: Tensor, at: slice, kept: Iterator[Tensor]) -> None:
+    def pull(self, gradient: Tensor, at: slice, kept: Iterator[Tensor], target: Tensor | None = None) -> Tensor:
         """From the gradient of the result to that of the cells; adds to the sums."""
         found = []
         for axis, (part, changed) in enumerate(zip(self.parts, self.by_factor, strict=True)):
             rows, by_mixed = next(kept), _analysed(part.synthesis.T, gradient, axis)
-            slopes, inputs = (_by_mode(each) for each in (by_mixed, self._turned(axis, rows, at)))
-            self.by_matrix[axis].baddbmm_(slopes.mT, inputs)
-            found.append(grouped_product(by_mixed, self.matrices[axis]))
+            slopes, inputs = _by_mode(by_mixed), _by_mode(self._turned(axis, rows, at))
+            self.by_matrix[axis].baddbmm_(inputs.mT, slopes)
+            found.append(_by_line(grouped_product(slopes, self.matrices[axis].mT), rows))
             if changed is not None:
-                changed[..., at] = _by_factor(found[-1], rows)
+                found[-1] = torch.empty_like(rows).copy_(found[-1])
+                _by_factor(found[-1], rows, changed.permute(3, 0, 1, 2)[at])
                 found[-1] = self._turned(axis, found[-1], at, back=True)
-        _synthesise(target, found, [part.analysis.T for part in self.parts])
+        return _synthesised(found, [part.analysis.T for part in self.parts], gradient.shape, target)
 
     def _turned(self, axis: int, rows: Tensor, at: slice, *, back: bool = False) -> Tensor:
         """The product of coefficients and the samples' factors, or their conjugates."""
@@ -94,8 +94,10 @@ class Axial:
         """The gradients of all parts."""
         found: list[Tensor | None] = []
         for part, by, changed in zip(self.parts, self.by_matrix, self.by_factor, strict=True):
-            real, imaginary = by.unflatten(2, (2, -1)).unflatten(1, (2, -1)).transpose(2, 4).unbind(1)
-            total = torch.stack([real[:, :, 0] + imaginary[:, :, 1], imaginary[:, :, 0] - real[:, :, 1]], dim=-1)
+            real, imaginary = by.unflatten(2, (2, -1)).unflatten(1, (2, -1)).unbind(1)
+            total = torch.empty_like(part.weight)
+            torch.add(real[:, :, 0], imaginary[:, :, 1], out=total[..., 0])
+            torch.sub(real[:, :, 1], imaginary[:, :, 0], out=total[..., 1])
             by_gate = None if part.gate is None else (total * part.weight).flatten(1).sum(1)
             by_weight = total if part.gate is None else total.mul_(part.gate.view(-1, 1, 1, 1))
             found += [None, None, by_weight, by_gate, changed]
@@ -111,11 +113,11 @@ class AxialLayer(torch.autograd.Function):
         axial, cells, kept = Axial(flat, keep=ctx is None), cells_of(field), []
         out, target = new_cells(field, len(field))
         for at in groups_of(cells):
-            rows = axial.run(cells[at], target[at], at)
+            _, rows = axial.run(cells[at], at, target[at])
             kept += rows if ctx is not None else []
         if ctx is not None:
             ctx.plain, ctx.given = plain, len(flat)
-            ctx.save_for_backward(field, *flat, *kept)
+            ctx.save_for_backward(field, *flat, *axial.matrices, *kept)
         return out
 
     @staticmethod
@@ -123,12 +125,13 @@ class AxialLayer(torch.autograd.Function):
         """Gradients of the field, weights, gates and factors."""
         field, *saved = ctx.saved_tensors
         flat, kept = saved[: ctx.given], iter(saved[ctx.given :])
+        matrices = [next(kept) for _ in range(len(flat) // len(Part._fields))]
         if torch.is_grad_enabled():  # of second order
             return None, *differentiable(ctx.plain, gradients[0], field, *flat)
-        axial, above = Axial(flat, backward=True), cells_of(gradients[0])
+        axial, above = Axial(flat, matrices=matrices), cells_of(gradients[0])
         below, target = new_cells(field, len(field))
         for at in groups_of(above):
-            axial.pull(above[at], target[at], at, kept)
+            axial.pull(above[at], at, kept, target[at])
         return None, below, *axial.gradients()
 
 
@@ -145,16 +148,31 @@ def real_form(weight: Tensor) -> Tensor:
     return torch.cat([upper, lower], dim=1)
 
 
+def _matrices(part: Part, several: bool) -> Tensor:
+    """The gate times the weight as real matrices `(modes, (part, in), (part, out))`.
+
+    On several axes they are transposed in memory, as grouped products want them.
+    """
+    modes, inputs, out, _ = part.weight.shape
+    found = part.weight.new_empty(modes, 2, inputs, 2, out)
+    gate = part.weight.new_ones(1) if part.gate is None else part.gate
+    torch.mul(part.weight.transpose(2, 3), gate.view(-1, 1, 1, 1), out=found[:, 0])
+    torch.neg(found[:, 0, :, 1], out=found[:, 1, :, 0])
+    found[:, 1, :, 1] = found[:, 0, :, 0]
+    matrices = found.view(modes, 2 * inputs, 2 * out)
+    return matrices.mT.contiguous().mT if several else matrices
+
+
 _kept: MutableMapping[Tensor, tuple[list[Tensor], Tensor]] = WeakTensorKeyDictionary()
 
 
-def _kept_matrices(part: Part) -> Tensor:
+def _kept_matrices(part: Part, several: bool) -> Tensor:
     """The matrices of the last call with the same weights; compared by value, however they were changed."""
     given = [part.weight] if part.gate is None else [part.weight, part.gate]
     found = _kept.get(part.weight)
     if found is not None and len(found[0]) == len(given) and all(map(_same, found[0], given)):
         return found[1]
-    matrices = part.matrices
+    matrices = _matrices(part, several)
     _kept[part.weight] = [each.clone() for each in given], matrices
     return matrices
 
@@ -166,12 +184,21 @@ def _same(first: Tensor, second: Tensor) -> bool:
 
 def _by_mode(rows: Tensor) -> Tensor:
     """Coefficients as a stack of matrices `(line, (part, channel))`."""
-    return rows.flatten(3).flatten(0, 1).transpose(0, 1)
+    return rows.permute(2, 0, 1, 3, 4).reshape(rows.shape[2], -1, rows.shape[3] * rows.shape[4])
+
+
+def _by_line(stack: Tensor, like: Tensor) -> Tensor:
+    """The stack as coefficients."""
+    batch, lines, modes = like.shape[:3]
+    return stack.view(modes, batch, lines, 2, -1).permute(1, 2, 0, 3, 4)
 
 
 def _analysed(matrix: Tensor, cells: Tensor, axis: int) -> Tensor:
     """Coefficients of some samples along an axis."""
     modes, channels = len(matrix) // 2, cells.shape[-1]
+    if cells.ndim == 3:
+        found = product(matrix, in_memory(cells).flatten(1))
+        return found.view(modes, 2, len(cells), 1, channels).permute(2, 3, 0, 1, 4)
     lines = cells[0, ..., 0].numel() // cells.shape[axis + 1]
     rows = cells.new_empty(len(cells), lines, modes, 2, channels)
     for at in groups_of(cells, NEAR):
@@ -181,32 +208,36 @@ def _analysed(matrix: Tensor, cells: Tensor, axis: int) -> Tensor:
     return rows
 
 
-def _synthesise(target: Tensor, coefficients: list[Tensor], matrices: list[Tensor]) -> None:
-    """The cells of coefficients along all axes, summed."""
-    space = target.shape[1:-1]
+def _synthesised(
+    coefficients: list[Tensor], matrices: list[Tensor], shape: Sequence[int], target: Tensor | None
+) -> Tensor:
+    """The cells of coefficients along all axes, summed, in `target` if there is one."""
+    space, channels = list(shape[1:-1]), shape[-1]
+    if len(space) == 1:
+        rows = coefficients[0].permute(2, 3, 0, 1, 4).reshape(matrices[0].shape[1], -1)
+        found = in_memory(product(matrices[0], rows).view(*space, -1, channels))
+        return found if target is None else target.copy_(found)
+    target = coefficients[0].new_empty(shape) if target is None else target
     for at in groups_of(target, NEAR):
         fields = []
         for axis, (rows, matrix) in enumerate(zip(coefficients, matrices, strict=True)):
             found = product(matrix, rows[at].permute(2, 3, 0, 1, 4).reshape(matrix.shape[1], -1))
             others = space[:axis] + space[axis + 1 :]
-            fields.append(found.view(space[axis], -1, *others, target.shape[-1]).movedim(0, axis + 1))
-        if len(fields) == 1:
-            target[at] = fields[0]
-        else:
-            torch.add(fields[0], fields[1], out=target[at])
+            fields.append(found.view(space[axis], -1, *others, channels).movedim(0, axis + 1))
+        torch.add(fields[0], fields[1], out=target[at])
         for each in fields[2:]:
             target[at] += each
+    return target
 
 
-def _by_sample(factor: Tensor) -> tuple[Tensor, Tensor]:
-    """Real parts `(batch, 1, mode, part, channel)`, once for each part, and imaginary ones without that axis."""
-    real, imaginary = factor.permute(3, 0, 1, 2)[:, None].unbind(3)
-    return torch.stack([real, real], dim=3), imaginary.contiguous()
+def _by_sample(factor: Tensor, several: bool) -> tuple[Tensor, Tensor]:
+    """Real parts `(batch, 1, mode, 1 or 2, channel)`, once for each part on several axes, and imaginary ones."""
+    real, imaginary = factor.transpose(2, 3).contiguous().permute(2, 0, 1, 3)[:, None].unbind(3)
+    return (torch.stack([real, real], dim=3), imaginary.contiguous()) if several else (real.unsqueeze(3), imaginary)
 
 
-def _by_factor(gradient: Tensor, rows: Tensor) -> Tensor:
-    """The gradient of the factors from those of the products and the coefficients."""
+def _by_factor(gradient: Tensor, rows: Tensor, target: Tensor) -> None:
+    """The gradient `(batch, mode, part, channel)` of the factors from those of the products and the coefficients."""
     (u, v), (x, y) = gradient.unbind(3), rows.unbind(3)
-    real = (gradient * rows).sum(1).sum(2)
-    imaginary = (v * x).addcmul_(u, y, value=-1).sum(1)
-    return torch.stack([real, imaginary], dim=2).permute(1, 2, 3, 0)
+    target[:, :, 0] = (gradient * rows).sum(1).sum(2)
+    target[:, :, 1] = (v * x).addcmul_(u, y, value=-1).sum(1)

@@ -16,12 +16,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.axis import as_like, kept
+from spectrakan.nn.execution import differentiable, force_fp32, plain_forms
 from spectrakan.numerics.fourier import Basis, frequencies
 
 ConditioningKind = Literal["readout", "film", "transport", "both"]
@@ -94,25 +96,72 @@ class Conditioning(nn.Module):
             films = list(zip((1 + scales).unbind(1), shifts.unbind(1), strict=True))
         factors: list[tuple[Tensor | None, ...]] = [()] * count
         if self.transport is not None:
-            numbers = self.transport(token).T.unflatten(0, (-1, self.bases.count("fourier"), 2, self.width))
+            numbers = (
+                self.transport(token).unflatten(1, (-1, self.bases.count("fourier"), 2, self.width)).movedim(0, 3)
+            )
             start, factors = 0, []
             for modes, layers in groupby(self.modes):  # all layers of a branch together
                 size = len(list(layers))
                 if not modes:
                     factors += [()] * size
                     continue
-                for layer in transported(numbers[start : start + size], modes):
-                    by_axis = iter(layer)
+                for layer in transported(numbers[start : start + size], modes).unbind():
+                    by_axis = iter(layer.mT.unbind())
                     factors.append(tuple(next(by_axis) if basis == "fourier" else None for basis in self.bases))
                 start += size
         return [Condition(*film, moved) for film, moved in zip(films, factors, strict=True)]
 
 
-def transported(numbers: Tensor, modes: int) -> Tensor:
-    """Factors `(.., modes, 2, channel, batch)` of shifts and dampings, given unbounded, `(.., 2, channel, batch)`."""
+def transported(
+    numbers: Float[Tensor, "*layers 2 batch channel"], modes: int
+) -> Float[Tensor, "*layers modes 2 batch channel"]:
+    """The factors of shifts and dampings, given unbounded."""
+    if plain_forms() or not torch.is_grad_enabled():
+        return plain_transported(numbers, modes)
+    found: Tensor = _Transported.apply(numbers, modes)  # type: ignore[no-untyped-call]
+    return found
+
+
+def plain_transported(numbers: Tensor, modes: int) -> Tensor:
+    """The same in plain operations."""
     shift, damping = (GAIN * numbers).unsqueeze(-4).unbind(-3)
     shift, damping = FARTHEST * shift.tanh(), STRONGEST / 2 * (1 + (damping + FAINT).tanh())
-    order = frequencies("fourier", modes).to(numbers)[:, None, None]
-    size = torch.exp(-damping * (order / max(1, modes - 1)).square())
-    angle = -2 * math.pi * order * shift
+    turn, decay = _exponents(modes, numbers)
+    size, angle = torch.exp(decay * damping), turn * shift
     return torch.stack([size * angle.cos(), size * angle.sin()], dim=-3)
+
+
+@kept
+def _exponents(modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """What shift and damping are multiplied by in the exponent of each mode, `(modes, 1, 1)`."""
+    order = frequencies("fourier", modes)[:, None, None]
+    return as_like(-2 * math.pi * order, like), as_like(-(order / max(1, modes - 1)).square(), like)
+
+
+class _Transported(torch.autograd.Function):
+    """Forward and backward of `transported`.
+
+    With x + iy = e^{r + ia} and its gradient (u, v), that of a is v x - u y and that of r is u x + v y; a and r are
+    multiples of shift and damping.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, numbers: Tensor, modes: int) -> Tensor:
+        found = plain_transported(numbers, modes)
+        ctx.save_for_backward(numbers, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        numbers, found = ctx.saved_tensors
+        modes = found.shape[-4]
+        if torch.is_grad_enabled():  # of second order
+            return differentiable(plain_transported, gradients[0], numbers, modes)
+        (u, v), (x, y) = gradients[0].unbind(-3), found.unbind(-3)
+        turn, decay = (each.flatten() for each in _exponents(modes, numbers))
+        by_shift = torch.einsum("k,...kbc->...bc", turn, (v * x).addcmul_(u, y, value=-1))
+        by_damping = torch.einsum("k,...kbc->...bc", decay, (u * x).addcmul_(v, y))
+        shift, damping = (GAIN * numbers).unbind(-3)
+        by_shift *= GAIN * FARTHEST * (1 - shift.tanh().square())
+        by_damping *= GAIN * STRONGEST / 2 * (1 - (damping + FAINT).tanh().square())
+        return torch.stack([by_shift, by_damping], dim=-3), None

@@ -11,7 +11,7 @@ Shapes: fields `(channel, batch, *space)`, scale and shift `(hidden, batch or 1)
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from spectrakan.nn.execution import differentiable, plain_forms
 from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
-from spectrakan.nn.products import cells_of, linear, new_cells, products
+from spectrakan.nn.products import cells_of, in_memory, linear, new_cells, product
 
 PIECE = 2**13
-"""Most cells of a piece of one sample; four times those of whole samples, whose products are smaller."""
+"""Most cells of a piece. Samples of a quarter of it are taken together, larger ones each by itself."""
 
 
 class Readout(nn.Module):
@@ -88,8 +88,29 @@ def plain_feed_forward(
     return out if start is None else start + out
 
 
+class Piece(NamedTuple):
+    """Some cells in the order of memory, `(.., .., channel)` of each field: the samples lie along `side`, 0 or 1."""
+
+    fields: list[Tensor]
+    samples: slice
+    side: int
+
+    @property
+    def single(self) -> bool:
+        """Whether all cells have the same maps."""
+        return bool(self.samples.stop - self.samples.start == 1)
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        """Numbers `(sample, hidden)` of these samples for hidden channels `(.., .., hidden)`."""
+        return numbers[self.samples].unsqueeze(1 - self.side)
+
+
 class Maps:
-    """The maps of the file's head, their passes over some samples, and the sums of their gradients."""
+    """The maps of the file's head, their passes over some samples, and the sums of their gradients.
+
+    Cells are `(batch, *space, channel)`, as `products.dense` has them. Scale and shift of one sample become part of a
+    product. Those of several, which have few cells each, are applied after one product for all of them.
+    """
 
     def __init__(
         self,
@@ -102,60 +123,84 @@ class Maps:
         *,
         backward: bool = False,
     ) -> None:
-        self.first, self.scale, self.last, self.bias = first, scale, last, bias
+        self.first, self.last, self.bias = first, last, bias
         self.activation, self.function = activation, ACTIVATIONS[activation]
-        self.weights = first[None] if scale is None else (scale.T[..., None] * first).contiguous()
-        self.shifts = shift.T.contiguous()
+        self.shifts, self.scales = shift.T.contiguous(), None if scale is None else scale.T.contiguous()
         if backward:
-            self.by_last, self.by_bias = torch.zeros_like(last), torch.zeros_like(bias)
-            self.by_weights, self.by_shifts = torch.zeros_like(self.weights.mT), torch.zeros_like(self.shifts)
+            self.by_first, self.by_last, self.by_bias = (torch.zeros_like(each) for each in (first, last, bias))
+            self.by_shifts = torch.zeros_like(self.shifts)
+            self.by_scales = torch.zeros_like(self.shifts)
 
-    def run(self, cells: Tensor, start: Tensor | None, target: Tensor, first: int = 0) -> None:
-        """`start` and the network into `target` `(batch, cells, out)`, for the samples from number `first`."""
-        cells, target = self._joined(cells), self._joined(target)
-        start = None if start is None else self._joined(start)
-        for at, samples in self._pieces(cells, first):
-            hidden = linear(cells[at], _of(self.weights, samples), _of(self.shifts, samples), self.activation)
-            found = linear(hidden, self.last[None], self.bias[None])
-            if start is None:
-                target[at] = found
+    def run(self, cells: Tensor, start: Tensor | None, target: Tensor, number: int = 0) -> None:
+        """`start` and the network into `target` `(batch, *space, out)`, for the samples from `number`."""
+        for piece in self._pieces(number, cells, target, start):
+            given, out, *before = piece.fields
+            if piece.single:
+                hidden = linear(given.flatten(0, 1), self._weight(piece), self._shift(piece), self.activation)
             else:
-                torch.add(start[at], found, out=target[at])
+                inner = linear(given.flatten(0, 1), self.first).view(*given.shape[:2], -1)
+                hidden = self.function.in_place(self._moved(inner, piece, out=inner)).flatten(0, 1)
+            found = linear(hidden, self.last, self.bias).view(out.shape)
+            if before:
+                torch.add(before[0], found, out=out)
+            else:
+                out.copy_(found)
 
-    def pull(self, cells: Tensor, above: Tensor, below: Tensor, first: int = 0) -> None:
+    def pull(self, cells: Tensor, above: Tensor, below: Tensor, number: int = 0) -> None:
         """From the gradient above to that of the field, into `below`; adds to the sums."""
-        cells, above, below = self._joined(cells), self._joined(above), self._joined(below)
-        for at, samples in self._pieces(cells, first):
-            weights, slope = _of(self.weights, samples), above[at]
-            hidden = linear(cells[at], weights, _of(self.shifts, samples))
-            slopes = self.function.backward(linear(slope, self.last.T[None]), hidden)
-            self.by_last += products(slope.mT, self.function.in_place(hidden)).sum(0)
-            self.by_bias += slope.sum((0, 1))
-            _add(self.by_weights, samples, products(cells[at].mT, slopes))
-            _add(self.by_shifts, samples, slopes.sum(1))
-            below[at] = linear(slopes, weights.mT)
+        for piece in self._pieces(number, cells, above, below):
+            given, above_here, out = piece.fields
+            rows, slope = given.flatten(0, 1), above_here.flatten(0, 1)
+            weight = self._weight(piece) if piece.single else self.first
+            inner = linear(rows, weight, self._shift(piece) if piece.single else None).view(*given.shape[:2], -1)
+            hidden = inner if piece.single else self._moved(inner, piece)
+            slopes = self.function.backward(linear(slope, self.last.T).view(inner.shape), hidden)
+            self.by_last += product(slope.T, self.function.in_place(hidden).flatten(0, 1))
+            self.by_bias += slope.sum(0)
+            self.by_shifts[piece.samples] += slopes.sum(1 - piece.side)
+            if self.scales is not None and not piece.single:
+                self.by_scales[piece.samples] += inner.mul_(slopes).sum(1 - piece.side)
+                slopes *= piece.spread(self.scales)
+            by_weight = product(slopes.flatten(0, 1).T, rows)
+            if self.scales is not None and piece.single:
+                self.by_scales[piece.samples] += (by_weight * self.first).sum(1)
+                by_weight *= self.scales[piece.samples].T
+            self.by_first += by_weight
+            out.copy_(linear(slopes.flatten(0, 1), weight.T).view(out.shape))
 
-    def _joined(self, cells: Tensor) -> Tensor:
-        """The cells of all samples as those of one, where all samples share the maps."""
-        return cells.view(1, -1, cells.shape[-1]) if len(self.weights) == len(self.shifts) == 1 else cells
+    def _weight(self, piece: Piece) -> Tensor:
+        """The first map with the scale of one sample."""
+        return self.first if self.scales is None else self.scales[piece.samples].T * self.first
 
-    def _pieces(self, cells: Tensor, first: int) -> Iterator[tuple[tuple[slice, slice], slice]]:
-        """Where the pieces are, some whole samples each or a part of one; the numbers of their samples."""
-        batch, count = cells.shape[:2]
-        samples, parts = max(1, PIECE // (4 * count)), -(-count // PIECE)
-        size = -(-count // parts)
-        for sample in range(0, batch, samples):
-            end = min(batch, sample + samples)
-            for cell in range(0, count, size):
-                yield (slice(sample, end), slice(cell, cell + size)), slice(first + sample, first + end)
+    def _shift(self, piece: Piece) -> Tensor:
+        return self.shifts[piece.samples.start]
+
+    def _moved(self, inner: Tensor, piece: Piece, out: Tensor | None = None) -> Tensor:
+        """Scale and shift of several samples on what the first map gives."""
+        if self.scales is None:
+            return torch.add(inner, piece.spread(self.shifts), out=out)
+        return torch.addcmul(piece.spread(self.shifts), inner, piece.spread(self.scales), out=out)
+
+    def _pieces(self, number: int, *fields: Tensor | None) -> Iterator[Piece]:
+        """The pieces of fields: some whole samples, a part of one, or on one axis a part of each."""
+        lie = [in_memory(each) for each in fields if each is not None]
+        side = 1 if lie[0].ndim == 3 else 0
+        lie = [each.flatten(1, -2) for each in lie]
+        if len(self.shifts) == 1 or lie[0].shape[side] == 1:
+            lie, side = [each.reshape(1, -1, each.shape[-1]) for each in lie], 0
+        (outer, inner), first = lie[0].shape[:2], number if len(self.shifts) > 1 else 0
+        rows = max(1, PIECE // inner) if side == 1 or 4 * inner <= PIECE else 1
+        width = inner if rows > 1 or side == 1 else -(-inner // -(-inner // PIECE))
+        for row in range(0, outer, rows):
+            for cell in range(0, inner, width):
+                at = slice(row, min(outer, row + rows)), slice(cell, min(inner, cell + width))
+                samples = slice(first + at[side].start, first + at[side].stop)
+                yield Piece([each[at] for each in lie], samples, side)
 
     def gradients(self) -> tuple[Tensor | None, ...]:
         """Those of the arguments of `__init__`."""
-        by_first, by_scale = self.by_weights[0].T, None
-        if self.scale is not None:
-            by_scale = torch.einsum("bih,hi->hb", self.by_weights, self.first)
-            by_first = torch.einsum("hb,bih->hi", self.scale, self.by_weights)
-        return by_first, self.by_shifts.T, by_scale, None, self.by_last, self.by_bias
+        by_scale = None if self.scales is None else self.by_scales.T
+        return self.by_first, self.by_shifts.T, by_scale, None, self.by_last, self.by_bias
 
 
 class _FeedForward(torch.autograd.Function):
@@ -168,8 +213,8 @@ class _FeedForward(torch.autograd.Function):
             ctx.has_start, ctx.activation = start is not None, name
             ctx.save_for_backward(field, first, shift, scale, last, bias)
         out, target = new_cells(field, len(last))
-        kept = None if start is None else cells_of(start).flatten(1, -2)
-        Maps(first, shift, scale, name, last, bias).run(cells_of(field).flatten(1, -2), kept, target.flatten(1, -2))
+        kept = None if start is None else cells_of(start)
+        Maps(first, shift, scale, name, last, bias).run(cells_of(field), kept, target)
         return out
 
     @staticmethod
@@ -180,19 +225,5 @@ class _FeedForward(torch.autograd.Function):
         if torch.is_grad_enabled():  # of second order
             return *differentiable(plain_feed_forward, gradients[0], field, *given), by_start
         maps, (out, target) = Maps(*given, backward=True), new_cells(field, len(field))
-        cells, above = (cells_of(each).flatten(1, -2) for each in (field, gradients[0]))
-        maps.pull(cells, above, target.flatten(1, -2))
+        maps.pull(cells_of(field), cells_of(gradients[0]), target)
         return out, *maps.gradients(), by_start
-
-
-def _of(maps: Tensor, samples: slice) -> Tensor:
-    """The maps of some samples, or the one that they share."""
-    return maps[samples] if len(maps) > 1 else maps
-
-
-def _add(total: Tensor, samples: slice, parts: Tensor) -> None:
-    """Add what some samples give, each to its own map or all to the one that they share."""
-    if len(total) > 1:
-        total[samples] += parts
-    else:
-        total += parts.sum(0)

@@ -19,7 +19,7 @@ from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.embedding import with_coordinates
 from spectrakan.nn.execution import differentiable, plain_forms
 from spectrakan.nn.pointwise import activate, pointwise
-from spectrakan.nn.products import cells_of, new_cells, product
+from spectrakan.nn.products import cells_of, in_memory, new_cells, product
 from spectrakan.numerics.resample import along_axis, line_matrix, overlap_matrix
 
 
@@ -71,7 +71,7 @@ class _Lift(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor, field: Tensor) -> Tensor:
         out, cells = new_cells(field, len(weight))
-        torch.addmm(bias, field.flatten(1).T, weight.T, out=cells.view(-1, len(weight)))
+        torch.addmm(bias, _rows(cells_of(field)), weight.T, out=_rows(cells))
         if ctx is not None:
             ctx.save_for_backward(weight, bias, field)
         return out
@@ -81,9 +81,15 @@ class _Lift(torch.autograd.Function):
         weight, bias, field = ctx.saved_tensors
         if torch.is_grad_enabled():  # of second order
             return differentiable(pointwise, gradients[0], weight, bias, field)
-        cells = cells_of(gradients[0]).view(-1, len(weight))
-        by_field = product(weight.T, cells.T).view(field.shape) if ctx.needs_input_grad[2] else None
-        return product(field.flatten(1), cells).T, cells.sum(0), by_field
+        rows, by_field = _rows(cells_of(gradients[0])), None
+        if ctx.needs_input_grad[2]:
+            by_field, below = new_cells(field, len(field))
+            torch.mm(rows, weight, out=_rows(below))
+        return product(_rows(cells_of(field)).T, rows).T, rows.sum(0), by_field
+
+
+def _rows(cells: Tensor) -> Tensor:
+    return in_memory(cells).flatten(0, -2)
 
 
 class MultiscaleTrunk(nn.Module):

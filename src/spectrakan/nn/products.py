@@ -54,51 +54,63 @@ def products(first: Float[Tensor, "stack m k"], second: Float[Tensor, "stack k n
 
 
 def linear(
-    cells: Float[Tensor, "batch cells k"],
-    weights: Float[Tensor, "maps n k"],
-    biases: Float[Tensor, "shifts n"] | None = None,
+    rows: Float[Tensor, "rows k"],
+    weight: Float[Tensor, "n k"],
+    bias: Float[Tensor, " n"] | None = None,
     activation: str = "",
-) -> Float[Tensor, "batch cells n"]:
-    """`activation(cells weights^T + biases)` of dense cells without a gradient, one map a sample or one for all."""
-    if cells.dtype == torch.float32 and ONEDNN and cells.device.type == "cpu" and len(cells) == 1:
+) -> Float[Tensor, "rows n"]:
+    """`activation(rows weight^T + bias)` of dense rows without a gradient."""
+    if rows.dtype == torch.float32 and ONEDNN and rows.device.type == "cpu":
         name, kind = ("gelu", "none") if activation == "gelu" else ("none", "")
-        bias = None if biases is None else biases[0]
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(cells[0], weights[0], bias, name, [], kind)[None]
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, name, [], kind)
         return found if activation in ("", "gelu") else ACTIVATIONS[activation].in_place(found)
-    stack = weights.mT if len(weights) == len(cells) else weights.mT.expand(len(cells), -1, -1)
-    if biases is None:
-        return torch.bmm(cells, stack)
-    found = torch.baddbmm(biases[:, None], cells, stack)
+    found = rows @ weight.T if bias is None else torch.addmm(bias, rows, weight.T)
     return ACTIVATIONS[activation].in_place(found) if activation else found
 
 
 def grouped_product(
-    rows: Float[Tensor, "batch line mode part channel"], matrices: Float[Tensor, "mode m k"]
-) -> Float[Tensor, "batch line mode part out"]:
-    """Each mode's `(part, channel)` by its matrix, without a gradient: on many lines a convolution of one cell.
+    rows: Float[Tensor, "mode line k"], matrices: Float[Tensor, "mode k n"]
+) -> Float[Tensor, "mode line n"]:
+    """Each mode's rows by its matrix, without a gradient.
 
-    oneDNN has such grouped products for AVX-512, at twice the rate of the BLAS behind `bmm` on processors of AMD.
+    Where the modes of a line lie together and lines are many, it is a convolution of one cell: oneDNN has such
+    grouped products for AVX-512, at twice the rate of the BLAS behind `bmm` on processors of AMD.
     """
-    modes, out, inputs = matrices.shape
-    flat = rows.reshape(-1, modes, inputs)
-    if rows.dtype == torch.float32 and ONEDNN and rows.device.type == "cpu" and len(flat) >= FEW:
-        pixels = flat.view(1, 1, len(flat), modes * inputs).permute(0, 3, 1, 2)
-        kernel = matrices.view(modes * out, inputs, 1, 1)
+    modes, inputs, out = matrices.shape
+    fast = rows.dtype == torch.float32 and ONEDNN and rows.device.type == "cpu" and rows.shape[1] >= FEW
+    if fast and rows.transpose(0, 1).is_contiguous():
+        pixels = rows.transpose(0, 1).reshape(1, 1, -1, modes * inputs).permute(0, 3, 1, 2)
+        kernel = matrices.mT.reshape(modes * out, inputs, 1, 1)
         found = torch.mkldnn_convolution(pixels, kernel, None, [0, 0], [1, 1], [1, 1], modes)
-        return found.permute(0, 2, 3, 1).reshape(*rows.shape[:4], -1)
-    return torch.bmm(flat.transpose(0, 1), matrices.mT).transpose(0, 1).reshape(*rows.shape[:4], -1)
+        return found.permute(0, 2, 3, 1).reshape(-1, modes, out).transpose(0, 1)
+    return torch.bmm(rows, matrices)
 
 
 def cells_of(field: Float[Tensor, "channel batch *space"]) -> Float[Tensor, "batch *space channel"]:
-    """The field with the channels of a cell together, dense."""
-    return field.movedim(0, -1).contiguous()
+    """The field with the channels of a cell together, as `dense` has them."""
+    return dense(field.movedim(0, -1))
+
+
+def dense(cells: Float[Tensor, "batch *space channel"]) -> Float[Tensor, "batch *space channel"]:
+    """Cells in memory as they are shown, but on one axis `(cell, batch, channel)`.
+
+    There a sample has few cells; in this order a transform of all samples is one product, of the cells as they lie.
+    """
+    return in_memory(in_memory(cells).contiguous())
+
+
+def in_memory(cells: Float[Tensor, "batch *space channel"]) -> Tensor:
+    """Dense cells in the order in which they lie in memory."""
+    return cells.transpose(0, 1) if cells.ndim == 3 else cells
 
 
 def new_cells(field: Float[Tensor, "channel batch *space"], channels: int) -> tuple[Tensor, Tensor]:
     """Memory for a field of the same cells, the channels of a cell together: as a field, and as dense cells."""
-    space = field.shape[1:]
-    strides = [channels * math.prod(space[dim + 1 :]) for dim in range(len(space))]
-    new = field.new_empty_strided((channels, *space), (1, *strides))
+    shape = field.shape[1:]
+    strides = [channels * math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
+    if len(shape) == 2:
+        strides = [channels, channels * shape[0]]
+    new = field.new_empty_strided((channels, *shape), (1, *strides))
     return new, new.movedim(0, -1)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spectrakan.nn.axial import Axial, groups_of
+from spectrakan.nn.axial import Axial, Part, groups_of
 from spectrakan.nn.execution import differentiable
 from spectrakan.nn.feed_forward import Maps, plain_feed_forward
-from spectrakan.nn.products import cells_of, new_cells
+from spectrakan.nn.products import cells_of, dense, new_cells
 from spectrakan.nn.spectral import plain_axial
 
 NETWORK = 6
@@ -44,18 +44,17 @@ class ResidualBlocks(torch.autograd.Function):
         ]
         cells, (out, target), kept = cells_of(field), new_cells(field, len(field)), []
         for at in groups_of(cells):
-            now = cells[at]
+            now = dense(cells[at])
             for number, (axial, maps) in enumerate(blocks, 1):
-                between = torch.empty_like(now)
-                rows = axial.run(now, between, at)
+                between, rows = axial.run(now, at)
                 result = target[at] if number == count else torch.empty_like(now)
-                maps.run(between.flatten(1, -2), now.flatten(1, -2), result.flatten(1, -2), at.start)
+                maps.run(between, now, result, at.start)
                 kept += [between, *rows] if ctx is not None else []
                 now = result
         if ctx is not None:
             ctx.count, ctx.given = count, [each if isinstance(each, str) else None for each in given]
             tensors = [each for each in given if not isinstance(each, str)]
-            ctx.save_for_backward(field, *tensors, *kept)
+            ctx.save_for_backward(field, *tensors, *(each for axial, _ in blocks for each in axial.matrices), *kept)
         return out
 
     @staticmethod
@@ -68,21 +67,19 @@ class ResidualBlocks(torch.autograd.Function):
             return None, *differentiable(
                 lambda *all_given: plain_residual(count, *all_given), gradients[0], field, *given
             )
-        blocks = [
-            (Axial(block[NETWORK:], backward=True), Maps(*block[:NETWORK], backward=True))
-            for block in _by_block(count, given)
-        ]
+        blocks = []
+        for block in _by_block(count, given):
+            matrices = [next(queue) for _ in range((len(block) - NETWORK) // len(Part._fields))]
+            blocks.append((Axial(block[NETWORK:], matrices=matrices), Maps(*block[:NETWORK], backward=True)))
         above, (below, target) = cells_of(gradients[0]), new_cells(field, len(field))
         for at in groups_of(above):
             kept = [[next(queue) for _ in range(1 + len(axial.parts))] for axial, _ in blocks]
-            now = above[at]
+            now = dense(above[at])
             slopes = torch.empty_like(now)
             for number in reversed(range(count)):
                 (axial, maps), (between, *rows) = blocks[number], kept[number]
-                maps.pull(between.flatten(1, -2), now.flatten(1, -2), slopes.flatten(1, -2), at.start)
-                result = target[at] if number == 0 else torch.empty_like(now)
-                axial.pull(slopes, result, at, iter(rows))
-                now = result.add_(now)
+                maps.pull(between, now, slopes, at.start)
+                now = axial.pull(slopes, at, iter(rows), None if number else target[at]).add_(now)
         found = [each for axial, maps in blocks for each in (*maps.gradients(), *axial.gradients())]
         return None, below, *found
 

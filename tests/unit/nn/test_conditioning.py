@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import spectrakan as sk
-from spectrakan.nn.conditioning import FAINT, FARTHEST, GAIN, STRONGEST, Conditioning, transported
+from spectrakan.nn.conditioning import FAINT, FARTHEST, GAIN, STRONGEST, Conditioning, plain_transported, transported
 
 KINDS = ["film", "transport", "both"]
 SMALL = {"width": 6, "num_modes": 4, "num_layers": 2, "noise_level": 0.0}
@@ -56,7 +56,8 @@ def test_it_starts_silent(kind, bases, generator):
     x = torch.randn(3, 2, 12, 1, generator=generator, dtype=torch.float64)
     params = torch.randn(3, 1, generator=generator, dtype=torch.float64)
     plain = built("readout", ("wall",), basis=bases)
-    assert torch.equal(built(kind, ("wall",), basis=bases)(x, params), plain(x, params))
+    silent = built(kind, ("wall",), basis=bases)
+    torch.testing.assert_close(silent(x, params), plain(x, params), rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,6 +105,20 @@ def test_transport_solves_the_advection_diffusion_equation(generator):
     wave = torch.arange(4, dtype=torch.float64)[:, None, None]
     rate = -2j * math.pi * wave * shift - damping * (wave / 3) ** 2
     assert (factors * modes - torch.exp(rate) * modes).abs().max() < 1e-12
+
+
+def test_the_fused_gradients_are_those_of_the_plain_form(generator):
+    """Also for several layers and axes, and of second order."""
+    numbers = torch.randn(3, 2, 2, 5, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    slope = torch.randn(3, 2, 7, 2, 5, 4, generator=generator, dtype=torch.float64)
+    outcomes = []
+    for function in (transported, plain_transported):
+        out = function(numbers, 7)
+        (once,) = torch.autograd.grad(out, numbers, slope, create_graph=True)
+        (twice,) = torch.autograd.grad(once.square().sum(), numbers, retain_graph=True)
+        outcomes.append((out, *torch.autograd.grad(out, numbers, slope), twice))
+    for found, expected in zip(*outcomes, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_shift_moves_a_field(generator):

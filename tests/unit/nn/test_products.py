@@ -16,26 +16,27 @@ from spectrakan.nn.spectral import AxialSpectral
 
 
 @pytest.mark.parametrize("activation", ["", "gelu", "silu", "relu"])
-@pytest.mark.parametrize(("batch", "maps"), [(1, 1), (3, 1), (3, 3)])
-def test_linear_maps_of_cells(batch: int, maps: int, activation: str) -> None:
+@pytest.mark.parametrize("biased", [False, True])
+def test_linear_maps_of_rows(biased: bool, activation: str) -> None:
     torch.manual_seed(0)
-    cells, weights, biases = torch.randn(batch, 70, 5), torch.randn(maps, 6, 5), torch.randn(maps, 6)
+    rows, weight, bias = torch.randn(70, 5), torch.randn(6, 5), torch.randn(6) if biased else None
     with torch.no_grad():
-        found = linear(cells, weights, biases, activation)
-        exact = torch.einsum("bni,boi->bno", cells.double(), weights.double().expand(batch, -1, -1))
-        exact = exact + biases.double()[:, None]
+        found = linear(rows, weight, bias, activation)
+        exact = rows.double() @ weight.double().T + (0 if bias is None else bias.double())
         exact = ACTIVATIONS[activation].plain(exact) if activation else exact
     torch.testing.assert_close(found, exact.float(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("by_line", [False, True])
 @pytest.mark.parametrize("lines", [FEW // 8, FEW])
-def test_grouped_products_mix_each_mode_by_its_own_matrix(lines: int) -> None:
+def test_grouped_products_mix_each_mode_by_its_own_matrix(lines: int, by_line: bool) -> None:
     torch.manual_seed(0)
-    rows, matrices = torch.randn(2, lines, 5, 2, 3), torch.randn(5, 8, 6)
+    rows, matrices = torch.randn(5, lines, 6), torch.randn(5, 6, 8)
+    rows = rows.transpose(0, 1).contiguous().transpose(0, 1) if by_line else rows
     with torch.no_grad():
         found = grouped_product(rows, matrices)
-    exact = torch.einsum("blmk,mok->blmo", rows.flatten(3).double(), matrices.double())
-    torch.testing.assert_close(found.flatten(3), exact.float(), rtol=1e-5, atol=1e-5)
+    exact = rows.double() @ matrices.double()
+    torch.testing.assert_close(found, exact.float(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("space", [(32,), (16, 20)], ids=str)
