@@ -73,7 +73,7 @@ SECTIONS: dict[str, Callable[[Archive], list[Table]]] = {
 
 HEAD = """# Results at scale `{scale}`
 
-Made by `python -m experiments all --scale {scale} --docs docs/results.md` from {count} records in `results/{scale}/`;
+Made by `python -m experiments all --scale {scale} --docs docs/{page}` from {count} records in `results/{scale}/`;
 no number here was written by hand. [protocol.md](protocol.md) states how models are compared. The paper's values, in
 brackets, are of its own data, sizes and training budget: only ratios between models can be compared with ours.
 """
@@ -112,7 +112,8 @@ def sections(archive: Archive) -> list[Section]:
 def results_page(archive: Archive) -> str:
     """The whole page as Markdown."""
     count = sum(1 for _ in archive.folder.glob("*/*.json"))
-    parts = [HEAD.format(scale=archive.scale, count=count)]
+    page = "results.md" if archive.scale == "small" else f"results_{archive.scale}.md"
+    parts = [HEAD.format(scale=archive.scale, count=count, page=page)]
     for section in sections(archive):
         parts.append(f"## {section.title}\n")
         if section.sentences:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from experiments import conditioning, trials
+from experiments import attribution, trials
 from experiments.archive import Archive
 from experiments.campaign import Execution, Outcome, Stage, run_stages, sort_out
 from experiments.catalog import TABLES, results_page, stages_of
@@ -92,7 +92,7 @@ def reproduce(
         print(f"{freeze(archive, _frozen_cells(archive, wanted[1:], only), _tell)}: commit it, then run the tables")
         return
     if wanted == [CONDITIONING]:
-        print(to_markdown(conditioning.table(archive)))
+        print(to_markdown(attribution.overview(archive)))
         return
     if wanted == [MEANS]:
         measure_means(archive, only.cases, tell=_tell)

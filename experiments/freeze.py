@@ -38,7 +38,7 @@ def freeze(archive: Archive, cells: Sequence[Cell], tell: Callable[[str], None] 
     path = archive.results / FILE
     document = read_freeze(archive) or {"commit": git("rev-parse", "HEAD"), "cells": {}}
     before = document["cells"]
-    require_unchanged(document, [Cell.from_json(entry["cell"]) for entry in before.values()])
+    require_unchanged(document, before)
     for key, cell in {key_of(cell): cell for cell in cells}.items():
         if key not in before:
             numbers = [float(f"{number:.6g}") for number in fingerprint(cell)]

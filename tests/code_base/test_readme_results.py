@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import appendix, conditioning
+from experiments import appendix, attribution
 from experiments.archive import Archive
 from experiments.catalog import SECTIONS
 from experiments.comparison import Comparison, compare
@@ -56,9 +56,18 @@ def test_the_readme_has_the_ratios_and_tests_of_the_records():
         assert line(each, compared) in text
 
 
+SHORT = Archive(ROOT / "results", ROOT / "results" / ".cache", "short")
+
+
+def test_the_page_of_families_has_the_tables_of_the_records():
+    page = (ROOT / "docs" / "results_short.md").read_text()
+    for table in SECTIONS["Families and attribution"](SHORT):
+        assert to_markdown(table).strip() in page, table.title
+
+
 @pytest.mark.parametrize("name", ["README.md", "docs/findings.md"])
-def test_what_conditioning_is_worth_is_told_as_the_trials_say(name: str):
-    made = to_markdown(conditioning.table(Archive(ROOT / "results", ROOT / "results" / ".cache", "short")))
+def test_what_conditioning_is_worth_is_told_as_the_records_say(name: str):
+    made = to_markdown(attribution.overview(SHORT))
     assert made.strip() in (ROOT / name).read_text()
 
 
