@@ -74,7 +74,8 @@ class Axial:
             self.by_matrix[axis].baddbmm_(inputs.mT, slopes)
             found.append(_by_line(grouped_product(slopes, self.matrices[axis].mT), rows))
             if changed is not None:
-                found[-1] = torch.empty_like(rows).copy_(found[-1])
+                if found[-1].stride() != rows.stride():  # parts and samples of one axis change places for the product
+                    found[-1] = torch.empty_like(rows).copy_(found[-1])
                 _by_factor(found[-1], rows, changed.permute(3, 0, 1, 2)[at])
                 found[-1] = self._turned(axis, found[-1], at, back=True)
         return _synthesised(found, [part.analysis.T for part in self.parts], gradient.shape, target)

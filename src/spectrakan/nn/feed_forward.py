@@ -161,7 +161,7 @@ class Maps:
             if self.scales is not None and not piece.single:
                 self.by_scales[piece.samples] += inner.mul_(slopes).sum(1 - piece.side)
                 slopes *= piece.spread(self.scales)
-            by_weight = product(slopes.flatten(0, 1).T, rows)
+            by_weight = product(rows.T, slopes.flatten(0, 1)).T
             if self.scales is not None and piece.single:
                 self.by_scales[piece.samples] += (by_weight * self.first).sum(1)
                 by_weight *= self.scales[piece.samples].T

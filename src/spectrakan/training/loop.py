@@ -95,7 +95,8 @@ def take_step(session: Session, window: Window, epoch: int, since: float) -> Ste
     runtime, position, training = session.runtime, session.position, session.config.training
     shape = rate_factor(position.step, session.total_steps, warmup=training.warmup)
     rate = training.learning_rate * shape * position.rate_factor
-    session.model.train()
+    if not session.model.training:  # going through all modules has a price
+        session.model.train()
     for group in session.optimizer.param_groups:
         group["lr"] = rate
     window = runtime.move(window)
