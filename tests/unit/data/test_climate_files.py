@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spectrakan.config import build_settings
-from spectrakan.data.load import load_dataset
+from spectrakan.data.files import load_dataset
 from spectrakan.data.prepare import DataSettings, prepare
 from spectrakan.errors import ConfigError, DataFormatError
 
