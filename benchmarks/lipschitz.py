@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spectrakan.data.files import write_dataset
 from spectrakan.data.generate import generate
-from spectrakan.data.write import write_dataset
 from spectrakan.evaluation import evaluate
 from spectrakan.fields import Trajectories
 from spectrakan.models.operator import Operator

@@ -16,11 +16,10 @@ from experiments.archive import Archive
 from experiments.cells import Cell, case_settings, run_settings
 from experiments.scales import DEVELOPMENT_SEED, case_named, scale_named
 from spectrakan.config import as_mapping
-from spectrakan.data.load import held, load_dataset
+from spectrakan.data.files import held, load_dataset, write_dataset
 from spectrakan.data.prepare import DataSettings, obtain
 from spectrakan.data.problems import Problem
 from spectrakan.data.split import split_trajectories
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
 from spectrakan.evaluation.stability import FACTOR
 from spectrakan.fields import Trajectories

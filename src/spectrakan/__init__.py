@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spectrakan import errors, metrics, nn
+    from spectrakan.data.files import load_dataset
     from spectrakan.data.generate import generate, solve
-    from spectrakan.data.load import load_dataset
     from spectrakan.data.problems import Problem, register_problem
     from spectrakan.evaluation import evaluate
     from spectrakan.fields import FieldSpec, Grid, OperatorSignature, Trajectories, Window
@@ -22,7 +22,7 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "data.generate": ("generate", "solve"),
-    "data.load": ("load_dataset",),
+    "data.files": ("load_dataset",),
     "data.problems": ("Problem", "register_problem"),
     "evaluation": ("evaluate",),
     "fields": ("FieldSpec", "Grid", "OperatorSignature", "Trajectories", "Window"),

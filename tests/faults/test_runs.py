@@ -13,8 +13,8 @@ import pytest
 from run_process import TINY, Launcher, contents, wait_for
 
 from spectrakan.checkpoint import load_checkpoint
+from spectrakan.data.files import write_dataset
 from spectrakan.data.generate import generate
-from spectrakan.data.write import write_dataset
 from spectrakan.runs import read_log
 
 RUN = ("train", "darcy2d", *TINY, "training.epochs=12")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from spectrakan.data.files import write_dataset
 from spectrakan.data.generate import generate
 from spectrakan.data.prepare import Prepared, prepare
 from spectrakan.data.regenerate import regenerate
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.evaluation import (
     band_coverage,

@@ -19,8 +19,8 @@ from experiments.campaign import Execution, as_they_end, run_cells
 from experiments.cells import Cell
 from spectrakan.cli.cluster import ClusterArray, connected
 from spectrakan.cli.generate import generate
+from spectrakan.data.files import write_dataset
 from spectrakan.data.generate import generate as solved
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, RunError
 
 pytest.importorskip("distributed")

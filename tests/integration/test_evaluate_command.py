@@ -12,8 +12,8 @@ import pytest
 from spectrakan.cli.compare import compare
 from spectrakan.cli.evaluate import evaluate
 from spectrakan.cli.predict import predict
+from spectrakan.data.files import write_dataset
 from spectrakan.data.generate import generate
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, RunError, ShapeError
 from spectrakan.evaluation import check_bands
 from spectrakan.training import train

@@ -16,9 +16,9 @@ import yaml
 from torch import nn
 
 import spectrakan as sk
+from spectrakan.data.files import write_dataset
 from spectrakan.data.loader import Loader
 from spectrakan.data.prepare import prepare
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, DataFormatError, RunError, ShapeError
 from spectrakan.fields import Trajectories
 from spectrakan.training.objective import loss as training_loss

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from spectrakan.cli.predict import predict
 from spectrakan.data import load_dataset
+from spectrakan.data.files import write_dataset
 from spectrakan.data.generate import generate
-from spectrakan.data.write import write_dataset
 from spectrakan.evaluation import EvaluationSettings, Share, evaluate
 from spectrakan.models import from_pretrained
 from spectrakan.training import train

@@ -21,10 +21,10 @@ from space_process import CASES, results
 from spectrakan.checkpoint import load_checkpoint
 from spectrakan.cli.questions import Asked, answer
 from spectrakan.data import load_dataset
+from spectrakan.data.files import write_dataset
 from spectrakan.data.lazy import Part
 from spectrakan.data.prepare import DataSettings, prepare
 from spectrakan.data.problems import Problem
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
 from spectrakan.fields import FieldSpec, GridPart, OperatorSignature, SpaceGroup, Trajectories
 from spectrakan.models import build_model

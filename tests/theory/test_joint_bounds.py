@@ -88,9 +88,9 @@ def test_no_input_exceeds_the_bounds_of_narrow_layers_which_are_never_looser(rad
         hidden = function((x @ weights[0].T) @ weights[1].T)
         return {"out": function((hidden @ weights[2].T) @ weights[3].T) @ weights[4].T}
 
-    rows = Reach(Program(run, centre, []), radius).target("out").motion
+    rows = Reach(Program(run, centre, []), radius).target("out")
     monkeypatch.setattr(reach_module, "LEAST_BALL", 1)
-    joint = Reach(Program(run, centre, []), radius).target("out").motion
+    joint = Reach(Program(run, centre, []), radius).target("out")
     moved = torch.rand(20_000, 60, dtype=torch.float64, generator=source) * 2 - 1
     moved[:10_000] = moved[:10_000].sign()
     values = run(centre + radius * moved)["out"]

@@ -54,7 +54,7 @@ def test_the_program_has_the_values_and_the_jacobian_of_the_model(conditioning):
     for name in maps:
         assert torch.allclose(program.targets[name], maps[name](history), rtol=1e-12, atol=1e-12)
         jacobian = torch.autograd.functional.jacobian(lambda x, name=name: maps[name](x), history)
-        found = reach.target(name, keep=True).jacobian
+        found = reach.target(name, keep=True).joint.jacobian
         assert torch.allclose(found, jacobian.reshape(found.shape), rtol=1e-7, atol=1e-9)
 
 
@@ -143,13 +143,13 @@ def test_a_quotient_is_bounded_where_its_divisor_stays_positive():
     centre = torch.tensor([[1.0, 3.0]]).double()
     run = {"out": lambda x: x[:, :1] / x[:, 1:], "over": lambda x: 2 / x}
     for name, function in run.items():
-        motion = Reach(Program(lambda x, f=function, n=name: {n: f(x)}, centre, []), 0.5).target(name).motion
+        motion = Reach(Program(lambda x, f=function, n=name: {n: f(x)}, centre, []), 0.5).target(name)
         corners = centre + 0.5 * torch.cartesian_prod(*[torch.linspace(-1, 1, 41).double()] * 2)
         values = function(corners)
         assert bool((values <= motion.high).all())
         assert bool((values >= motion.low).all())
         assert float((motion.high - motion.low).sum()) <= 2 * float((values.amax(0) - values.amin(0)).sum())
-    (through_zero,) = Reach(Program(lambda x: {"out": 1 / x}, centre, []), 1.5).target("out").motion.reach
+    (through_zero,) = Reach(Program(lambda x: {"out": 1 / x}, centre, []), 1.5).target("out").reach
     assert math.isinf(through_zero[0])
 
 

@@ -84,7 +84,7 @@ def check(
 def _load(path: Path | None, name: str, mapping: Path | None) -> Trajectories:
     from dataclasses import replace
 
-    from spectrakan.data.load import load_dataset
+    from spectrakan.data.files import load_dataset
     from spectrakan.data.prepare import find
     from spectrakan.data.problems import problem_named
     from spectrakan.runs import RunFolder

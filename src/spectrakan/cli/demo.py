@@ -60,8 +60,8 @@ def demo(
     import numpy as np
 
     from spectrakan.cli.compare import print_comparison
+    from spectrakan.data.files import write_dataset
     from spectrakan.data.generate import generate
-    from spectrakan.data.write import write_dataset
     from spectrakan.storage import write_text_atomically
     from spectrakan.training import train
     from spectrakan.training.display import progress_bar

@@ -43,7 +43,7 @@ def predict(
     import numpy as np
 
     from spectrakan.cli.subject import run_data, start_process
-    from spectrakan.data.write import write_dataset
+    from spectrakan.data.files import write_dataset
     from spectrakan.evaluation import check_output
     from spectrakan.models import from_pretrained
     from spectrakan.runs import RunFolder

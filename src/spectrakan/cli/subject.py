@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from spectrakan.config import build_settings
-from spectrakan.data.load import load_dataset
+from spectrakan.data.files import load_dataset
 from spectrakan.data.prepare import DataSettings, Prepared, find, prepare
 from spectrakan.data.problems import find_problem
 from spectrakan.errors import ConfigError, DataFormatError

@@ -77,20 +77,15 @@ class Container:
 
     def vector(self, key: str) -> npt.NDArray[np.float64]:
         """A one-dimensional array of finite numbers, read whole; axes of size one are dropped."""
-        source = self.array(key)
-        long = [size for size in source.shape if size != 1]
-        if len(long) > 1 or size_in_bytes(source.shape, source.dtype) > SMALL_BYTES:
-            raise mismatch(self.path, key, "a short list of numbers", f"shape {source.shape}")
-        return self._finite(key, source).reshape(-1)
+        long = [size for size in self.array(key).shape if size != 1]
+        return self._small(key, len(long) <= 1, "a short list of numbers").reshape(-1)
 
     def table(self, key: str, rows: int) -> npt.NDArray[np.float64]:
         """Finite numbers `(rows, columns)`, read whole; a list of `rows` numbers is one column."""
-        source = self.array(key)
-        row_vector = source.shape == (1, rows)  # as MATLAB stores a list
-        fits = row_vector or (len(source.shape) in {1, 2} and source.shape[0] == rows)
-        if not fits or size_in_bytes(source.shape, source.dtype) > SMALL_BYTES:
-            raise mismatch(self.path, key, f"a table of {rows} rows, one a sample", f"shape {source.shape}")
-        return self._finite(key, source).reshape(rows, -1)
+        shape = self.array(key).shape
+        row_vector = shape == (1, rows)  # as MATLAB stores a list
+        fits = row_vector or (len(shape) in {1, 2} and shape[0] == rows)
+        return self._small(key, fits, f"a table of {rows} rows, one a sample").reshape(rows, -1)
 
     def texts(self, key: str, count: int) -> tuple[str, ...] | None:
         """A list of `count` texts; None where the file has none of that name."""
@@ -108,7 +103,11 @@ class Container:
         more = len(self.arrays) - len(listed)
         return (", ".join(listed) or "no arrays") + (f" and {more} more" if more else "")
 
-    def _finite(self, key: str, source: Source) -> npt.NDArray[np.float64]:
+    def _small(self, key: str, fits: bool, expected: str) -> npt.NDArray[np.float64]:
+        """The finite numbers of an array that has the expected shape and is not large."""
+        source = self.array(key)
+        if not fits or size_in_bytes(source.shape, source.dtype) > SMALL_BYTES:
+            raise mismatch(self.path, key, expected, f"shape {source.shape}")
         numbers = read_whole(source).astype(np.float64)
         if not np.isfinite(numbers).all():
             index = tuple(np.argwhere(~np.isfinite(numbers))[0].tolist())

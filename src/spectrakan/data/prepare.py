@@ -11,8 +11,8 @@ from pydantic import Field
 
 from spectrakan.config import Count, settings
 from spectrakan.data.check import require_finite
+from spectrakan.data.files import every_cell, held, load_dataset
 from spectrakan.data.generate import generate, in_memory
-from spectrakan.data.load import every_cell, held, load_dataset
 from spectrakan.data.problems import Problem, find_problem, problem_named
 from spectrakan.data.regenerate import coarsen
 from spectrakan.data.split import PARTS, Split, SplitSettings, split_trajectories
@@ -110,7 +110,7 @@ class Prepared:
 
     def signature(self) -> OperatorSignature:
         """What an operator on these data takes and gives."""
-        return self.windows("train", starts="first").signature()
+        return signature(self.trajectories, self.history, dt_input=self.config.dt_input)
 
 
 def prepare(

@@ -107,10 +107,6 @@ class Windows:
             times=times,
         )
 
-    def signature(self) -> OperatorSignature:
-        """The facts that these windows impose on a model."""
-        return signature(self.trajectories, self.config.history, dt_input=self.config.dt_input)
-
     def _params(self, samples: npt.NDArray[np.int64], times: Tensor | None) -> Tensor | None:
         """Parameters of each window; the last one is the time step where it is an input."""
         stored = self.trajectories.params

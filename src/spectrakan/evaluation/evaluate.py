@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from spectrakan.data.files import WRITERS
 from spectrakan.data.problems import find_problem
 from spectrakan.data.regenerate import brought_to
-from spectrakan.data.write import WRITERS
 from spectrakan.errors import ConfigError, require_package
 from spectrakan.evaluation.batches import (
     DEFAULT,

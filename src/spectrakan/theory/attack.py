@@ -8,8 +8,6 @@ Every value found is attained, so every bound must lie above it: the rounding er
 times its largest change over inputs that differ by a few units in the last place, is subtracted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,10 +48,6 @@ class Attack:
 
     change: float
     slope: float
-
-    def worse(self, other: Attack) -> Attack:
-        """The worse of two, entry by entry."""
-        return Attack(max(self.change, other.change), max(self.slope, other.slope))
 
 
 def euclid(difference: Tensor) -> Tensor:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
-from functools import reduce
 
 import torch
 from torch import Tensor
@@ -22,13 +19,15 @@ from spectrakan.theory.certificate import Certificate, Entry, LayerEdges, Status
 from spectrakan.theory.kan_bounds import box_bound, box_images, exact_bounds, layers_of, lemma_bounds, product_bound
 from spectrakan.theory.norms import spectral_norm
 from spectrakan.theory.parts import model_map
-from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample
+from spectrakan.theory.sample_bounds import QUANTITIES, SampleBounds, bound_sample, in_float64
 from spectrakan.theory.theorem import Constants
 
 TOO_LARGE = (
     "this model has too many hidden units for a proof: modulation and prediction are measured, not "
     "bounded; certify at a lower resolution or width for a proof"
 )
+Ball = tuple[Tensor, Tensor | None]
+"""One normalised input `(1, history, *space, field)` around which the region is a ball, and its parameters."""
 UNBOUNDED = "no finite bound in float64 for {}: weights or values are too large"
 
 
@@ -80,30 +79,35 @@ def certify_radii(
         )
     if bad := [radius for radius in radii if not 0 < radius < math.inf]:
         raise ConfigError(f"the radius of the region must be positive and finite, got {bad[0]}")
-    region = _Region.of(model, inputs, params, grid)
-    tries = config or AttackSettings()
-    count = inputs.shape[0]
+    model._check(inputs, params)
+    exact, history, given, axes = in_float64(model, inputs, params, grid)
+    count = len(history)
+    balls: list[Ball] = list(zip(history.split(1), [None] * count if given is None else given.split(1), strict=True))
 
     def bounds(number: int) -> list[SampleBounds]:
         def tell(share: float) -> None:
             progress(int(100 * (number + share) / count), 100)
 
-        found = bound_sample(region.model, *region.one(number), region.axes, radii, tell)
+        found = bound_sample(exact, *balls[number], axes, radii, tell)
         tell(1.0)
         return found
 
     samples = [bounds(number) for number in range(count)]
-    attacks = [[region.attacks(number, radius, tries) for number in range(count)] for radius in radii]
+    tries = config or AttackSettings()
+    attacks = [[_attacks(exact, ball, axes, radius, tries) for ball in balls] for radius in radii]
     return [
-        _certificate(region, radius, [sample[place] for sample in samples], attacks[place])
+        _certificate(exact, history, radius, [sample[place] for sample in samples], attacks[place])
         for place, radius in enumerate(radii)
     ]
 
 
 def _certificate(
-    region: _Region, radius: float, samples: list[SampleBounds], attacks: list[dict[str, Attack]]
+    model: SpectraKAN, history: Tensor, radius: float, samples: list[SampleBounds], attacks: list[dict[str, Attack]]
 ) -> Certificate:
-    worst = {name: reduce(Attack.worse, (found[name] for found in attacks)) for name in QUANTITIES}
+    worst = {
+        name: Attack(*(max(getattr(found[name], part) for found in attacks) for part in ("change", "slope")))
+        for name in QUANTITIES
+    }
     constants = [sample.constants for sample in samples if sample.constants is not None]
     log_paper = max(each.log_paper() for each in constants) if constants else None
     entries = _output_entries(samples, worst)
@@ -113,7 +117,7 @@ def _certificate(
         entries["modulation_covariance"] = Entry(covariance, "certified", meaning, attacked)
         paper = math.exp(log_paper) if log_paper < 700 else math.inf
         entries["modulation_paper"] = Entry(paper, "certified", "L_m of Theorem 3.2, same constants", attacked)
-    network, edges = region.model._need_token().network, tuple[LayerEdges, ...]()
+    network, edges = model._need_token().network, tuple[LayerEdges, ...]()
     if isinstance(network, KAN):
         summaries = torch.stack([sample.summary for sample in samples]).unbind(1)
         entries, edges = _kan_entries(network, *summaries) | entries, _edges(network, *summaries)
@@ -124,7 +128,7 @@ def _certificate(
     return Certificate(
         radius=radius,
         num_inputs=len(samples),
-        resolution=tuple(region.history.shape[2:-1]),
+        resolution=tuple(history.shape[2:-1]),
         entries=entries,
         edges=edges,
         constants=max(constants, key=Constants.covariance).as_mapping() if constants else {},
@@ -133,34 +137,14 @@ def _certificate(
     )
 
 
-@dataclass(frozen=True)
-class _Region:
-    """The balls, in normalised units and in float64."""
-
-    model: SpectraKAN
-    history: Tensor
-    params: Tensor | None
-    axes: tuple[Axis, ...]
-
-    @classmethod
-    def of(cls, model: SpectraKAN, inputs: Tensor, params: Tensor | None, grid: Grid | None) -> _Region:
-        model._check(inputs, params)
-        exact = deepcopy(model).cpu().double().eval().requires_grad_(False)
-        given = None if params is None else params.cpu().double()
-        history, scaled = exact.normalized(inputs.cpu().double(), given)
-        return cls(exact, history, scaled, exact.axes(history, grid))
-
-    def one(self, number: int) -> tuple[Tensor, Tensor | None]:
-        params = None if self.params is None else self.params[number : number + 1]
-        return self.history[number : number + 1], params
-
-    def attacks(self, number: int, radius: float, config: AttackSettings) -> dict[str, Attack]:
-        history, params = self.one(number)
-        sizes = {"token": euclid, "modulation": euclid, "prediction": largest}
-        return {
-            name: attack(model_map(self.model, name, params, self.axes), history, radius, sizes[name], config)
-            for name in QUANTITIES
-        }
+def _attacks(
+    model: SpectraKAN, ball: Ball, axes: Sequence[Axis], radius: float, config: AttackSettings
+) -> dict[str, Attack]:
+    """The worst that attacks find for every quantity in one ball."""
+    history, params = ball
+    sizes = {"token": euclid, "modulation": euclid, "prediction": largest}
+    maps = {name: model_map(model, name, params, axes) for name in QUANTITIES}
+    return {name: attack(maps[name], history, radius, sizes[name], config) for name in QUANTITIES}
 
 
 def _output_entries(samples: list[SampleBounds], worst: dict[str, Attack]) -> dict[str, Entry]:

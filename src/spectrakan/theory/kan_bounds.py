@@ -16,7 +16,7 @@ from copy import deepcopy
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spectrakan.nn.kan import KAN, SILU_LIPSCHITZ, KANLayer
 from spectrakan.theory.norms import ROUNDING, nan_to_inf, spectral_norm
@@ -85,9 +85,9 @@ EDGE_BOUNDS: dict[str, Callable[[KANLayer], Tensor]] = {
 """Bounds of an edge's slope: `lemma` and `hull` are differentiable, `exact` is enclosed."""
 
 
-def layers_of(kan: KAN) -> list[KANLayer]:
-    """The layers of a KAN in order."""
-    return [layer for layer in kan.layers if isinstance(layer, KANLayer)]
+def layers_of(network: nn.Module) -> list[KANLayer]:
+    """The layers of a KAN in order, or of all KANs of a model."""
+    return [layer for layer in network.modules() if isinstance(layer, KANLayer)]
 
 
 def product_bound(kan: KAN, edges: EdgeBound = "lemma") -> Tensor:

@@ -42,18 +42,8 @@ JACOBIAN_NUMBERS = 1 << 27
 
 
 @dataclass(frozen=True)
-class Reached:
-    """A quantity's motion, what its rows move by beyond J d, `(units, 2)` for changes and rates, and J where kept."""
-
-    motion: Motion
-    beyond: Tensor
-    jacobian: Tensor | None
-    joint: JointRows
-
-
-@dataclass(frozen=True)
 class JointRows:
-    """What is kept of changes to bound entries together.
+    """What is kept of a quantity's changes to bound its entries together.
 
     `parts` `(units,)`: how far each node with joint sizes moves rows; `alone` `(units,)`: all other nodes.
     `grams` `(cells, channels, channels)`: products of a cell's rows of G_k c_k with each other.
@@ -165,7 +155,7 @@ class Reach:
         self.motions: list[list[Motion]] = []
         self.rests: list[Rest] = []
         self._weights: list[_Weights] = []
-        self._kept: dict[tuple[int, int], Reached] = {}
+        self._kept: dict[tuple[int, int], tuple[Motion, JointRows]] = {}
         largest = max([rule.out.numel() for rule in program.rules], default=1)
         self._batch = max(2, min(256, BATCH_NUMBERS // largest))
         for number, rule in enumerate(program.rules):
@@ -174,12 +164,13 @@ class Reach:
                 and LEAST_BALL <= rule.out.numel() <= JACOBIAN_NUMBERS // program.centre.numel()
             )
             found = [self._found(number, place, keep=keep or rule.joined) for place in range(len(rule.centres))]
-            rule.relax(*(each.motion for each in found))
-            self.rests.append(rule.rest(*(each.motion for each in found)))
-            self.motions.append([replace(each.motion, joint=None) for each in found])
-            self._weights.append(self._weighed(number, self.rests[-1], found[0]))
+            motions = [motion for motion, _ in found]
+            rule.relax(*motions)
+            self.rests.append(rule.rest(*motions))
+            self.motions.append([replace(motion, joint=None) for motion in motions])
+            self._weights.append(self._weighed(number, self.rests[-1], *found[0]))
 
-    def _found(self, number: int, place: int, *, keep: bool) -> Reached:
+    def _found(self, number: int, place: int, *, keep: bool) -> tuple[Motion, JointRows]:
         """A node's input, bounded once where several nodes have it."""
         first = self.program.first_use[number][place]
         if first != (number, place) and not keep:
@@ -187,15 +178,15 @@ class Reach:
         centre, dim = self.program.rules[number].centres[place], self.program.node_dims[number][place]
         leaves = self._leaves(number, centre.numel())
         self.program.run_until(number, leaves[0], dict(enumerate(leaves[1:])))
-        found = self._bounded(centre, self.program.calls[number][place], dim, leaves, keep=keep)
-        self._kept[first] = replace(found, motion=replace(found.motion, joint=None), jacobian=None)
-        return found
+        motion, rows = self._bounded(centre, self.program.calls[number][place], dim, leaves, keep=keep)
+        self._kept[first] = replace(motion, joint=None), rows
+        return motion, rows
 
-    def target(self, name: str, *, keep: bool = False) -> Reached:
+    def target(self, name: str, *, keep: bool = False) -> Motion:
         """The motion of a quantity of the run; `keep` keeps its Jacobian."""
         leaves = self._leaves(len(self.program.rules), self.program.targets[name].numel())
         value = self.program.values(leaves[0], dict(enumerate(leaves[1:])))[name]
-        return self._bounded(self.program.targets[name], value, self.program.target_dims[name], leaves, keep=keep)
+        return self._bounded(self.program.targets[name], value, self.program.target_dims[name], leaves, keep=keep)[0]
 
     def _leaves(self, nodes: int, units: int) -> list[Tensor]:
         """Inputs, and errors of the first nodes, for a batch of so many rows at most, that gradients are taken of."""
@@ -207,7 +198,9 @@ class Reach:
             leaves.append(torch.zeros(shape, dtype=torch.float64))
         return [leaf.requires_grad_() for leaf in leaves]
 
-    def _bounded(self, centre: Tensor, value: Tensor, dim: int, leaves: list[Tensor], *, keep: bool) -> Reached:
+    def _bounded(
+        self, centre: Tensor, value: Tensor, dim: int, leaves: list[Tensor], *, keep: bool
+    ) -> tuple[Motion, JointRows]:
         units, shape = centre.numel(), [size for place, size in enumerate(value.shape) if place != dim]
         linear = torch.zeros(units, dtype=torch.float64)
         alone = torch.zeros(units, 3, dtype=torch.float64)
@@ -242,14 +235,13 @@ class Reach:
         ends = torch.stack([self.radius * linear, self.radius * linear, linear], dim=1) + beyond
         up, down, rate = (part.view(1, *shape).movedim(0, dim) for part in ends.unbind(1))
         changes = [each[:, :2].amax(1) for each in (beyond, alone, *sums)]
-        joint = JointRows(changes[1], dict(zip(parts, changes[2:], strict=True)), grams)
-        joined = None
+        joint = None
         if jacobian is not None:
-            rest = torch.stack([beyond[:, :2].amax(1), beyond[:, 2]], dim=1)
+            rest = torch.stack([changes[0], beyond[:, 2]], dim=1)
             first, second = (each.view(*shape, -1).unsqueeze(dim) for each in (jacobian, rest))
-            joined = JointMotion(first, second, self.radius)
-        motion = Motion(centre, centre - down, centre + up, rate, joined)
-        return Reached(motion, torch.stack([changes[0], beyond[:, 2]], dim=1), jacobian, joint)
+            joint = JointMotion(first, second, self.radius)
+        together = JointRows(changes[1], dict(zip(parts, changes[2:], strict=True)), grams)
+        return Motion(centre, centre - down, centre + up, rate, joint), together
 
     def _rows(
         self,
@@ -271,7 +263,7 @@ class Reach:
             for each, place in zip(found, places, strict=False)
         ]
 
-    def _weighed(self, number: int, rest: Rest, found: Reached) -> _Weights:
+    def _weighed(self, number: int, rest: Rest, motion: Motion, rows: JointRows) -> _Weights:
         """A node's rest over its entries, in all forms where the Jacobian of its input is known."""
         dim = self.program.node_dims[number][-1]
 
@@ -279,17 +271,19 @@ class Reach:
             return torch.stack([part.movedim(dim, 0).flatten() for part in parts])
 
         box, factors = flat(rest.high, -rest.low, rest.rate), rest.factors
-        if factors is None or found.jacobian is None:
+        if factors is None or motion.joint is None:
             return _Weights(box, along=rest.along)
         linear = flat(factors.up, factors.down, factors.steep)
         # All kinds of rest share b, a root of their factors; entries without a rest need none.
         root = torch.maximum(linear[:2].amax(0), LEAST_SHARE * linear[2]).sqrt().clamp_min(1e-150)
         channels = rest.high.movedim(dim, 0).shape[1]
-        scaled, beyond = root[:, None] * found.jacobian, root[:, None] * found.beyond
+        scaled, beyond = (
+            root[:, None] * part.flatten(0, -2) for part in (motion.joint.jacobian, motion.joint.beyond)
+        )
         steepest = sup_to_two(scaled.view(channels, -1, scaled.shape[1]).transpose(0, 1))
         cells = torch.stack(joint_sizes(self.radius, steepest, beyond.view(channels, -1, 2).norm(dim=0)))
-        cells[0] = torch.minimum(cells[0], self._cells_together(found.joint, root.view(channels, -1), steepest))
-        narrow = self._whole_together(number, root, found.joint)
+        cells[0] = torch.minimum(cells[0], self._cells_together(rows, root.view(channels, -1), steepest))
+        narrow = self._whole_together(number, root, rows)
         steepest = sup_to_two(scaled) if narrow is None else narrow[0]
         whole = torch.stack(joint_sizes(self.radius, steepest, beyond.norm(dim=0)))
         if narrow is not None:

@@ -26,6 +26,7 @@ from spectrakan.theory.slopes import (
     EdgePieces,
     chord,
     enclose,
+    farthest,
     rest_range,
     slope_at,
     slope_range,
@@ -80,7 +81,8 @@ class Motion:
         return nan_to_inf(torch.maximum(self.high - self.centre, self.centre - self.low))
 
     def sizes(self, *dims: int) -> tuple[Tensor, Tensor]:
-        """Euclidean norms of change and rate along some places of the shape."""
+        """Euclidean norms of change and rate along some places of the shape, or of all numbers."""
+        dims = dims or tuple(range(self.centre.ndim))
         change, rate = (nan_to_inf(each.square().sum(dims).sqrt()) for each in (self.reach, self.rate))
         if self.joint is None:
             return change, rate
@@ -169,12 +171,10 @@ class Curve(Rule):
     def rest(self, *motions: Motion) -> Rest:
         """By values on cells of the interval; the rate by the range of slopes."""
         (motion,) = motions
-        reach, slopes = motion.reach, slope_range(self.name, motion.low, motion.high)
-        steep = nan_to_inf(torch.stack([end - self.slope for end in slopes]).abs().amax(0))
+        reach = motion.reach
+        steep = farthest(slope_range(self.name, motion.low, motion.high), self.slope)
         low, high = rest_range(self.name, motion.low, motion.high, motion.centre, self.slope)
-        least, most = (torch.full_like(steep, sign * torch.inf) for sign in (-1, 1))
-        if self.name in CURVATURES:
-            least, most = slope_range(self.name, motion.low, motion.high, table=CURVATURES)
+        least, most = slope_range(self.name, motion.low, motion.high, table=CURVATURES)
         convex, concave = (nan_to_inf(each.clamp_min(0.0)) for each in (most, -least))
         turned = (slope_at(self.name, motion.centre) - self.slope).abs()
         up, down = (torch.minimum(steep, nan_to_inf(turned + bend * reach / 2)) for bend in (convex, concave))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -12,19 +13,19 @@ from spectrakan.fields import Grid
 from spectrakan.models.operator import Operator
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.kan import KANLayer
 from spectrakan.theory.attack import AttackSettings, attack, largest
 from spectrakan.theory.certificate import Entry
-from spectrakan.theory.norms import sup_to_two
+from spectrakan.theory.kan_bounds import layers_of
 from spectrakan.theory.parts import model_run
 from spectrakan.theory.program import Program
-from spectrakan.theory.reach import Reach, Reached
+from spectrakan.theory.reach import Reach
 from spectrakan.theory.rules import Pool
 from spectrakan.theory.theorem import Constants, certified_constants
 
 MOST_ROWS = 1 << 19
 """Most numbers that nonlinear operations of one sample take for which all bounds are computed."""
 QUANTITIES: tuple[str, ...] = ("token", "modulation", "prediction")
+Model = TypeVar("Model", bound=Operator)
 
 
 @dataclass(frozen=True)
@@ -74,47 +75,35 @@ def bound_sample(
 def _bounds(model: SpectraKAN, reach: Reach, names: Sequence[str]) -> SampleBounds:
     """All bounds of one ball."""
     found = {name: reach.target(name, keep=name != "prediction") for name in ("summary", *names)}
-    rates = {name: euclidean_rate(found[name]) for name in names if name != "prediction"}
-    change = {name: _euclidean_change(found[name], reach.radius) for name in rates}
+    change, rates = dict[str, float](), dict[str, float]()
+    for name, motion in found.items():
+        sizes = (motion.reach.amax(), motion.rate.amax()) if name == "prediction" else motion.sizes()
+        change[name], rates[name] = float(sizes[0]) / reach.radius, float(sizes[1])
     pooled = next((place for place, rule in enumerate(reach.program.rules) if isinstance(rule, Pool)), None)
     constants = None
     if pooled is not None and model.gml is not None:
-        motions = [found["summary"].motion, found["token"].motion, reach.motions[pooled][1]]
-        rate = euclidean_rate(found["summary"])
-        constants = certified_constants(model._need_token().network, model.gml, rate, *motions)
+        motions = found["summary"], found["token"], reach.motions[pooled][1]
+        constants = certified_constants(model._need_token().network, model.gml, rates["summary"], *motions)
         rates["modulation"] = min(rates["modulation"], constants.covariance())
-    if "prediction" in names:
-        rates["prediction"] = float(found["prediction"].motion.rate.amax())
-        change["prediction"] = float(found["prediction"].motion.reach.amax()) / reach.radius
     change = {name: min(value, rates[name]) for name, value in change.items()}
-    summary = found["summary"].motion
+    summary = found["summary"]
     return SampleBounds(rates, change, torch.stack([summary.low, summary.high])[:, 0], constants)
+
+
+def in_float64(
+    model: Model, inputs: Tensor, params: Tensor | None, grid: Grid | None
+) -> tuple[Model, Tensor, Tensor | None, tuple[Axis, ...]]:
+    """A copy of a model with exactly its weights, and physical inputs and parameters in normalised units."""
+    exact = deepcopy(model).cpu().double().eval().requires_grad_(False)
+    history, given = exact.normalized(inputs.cpu().double(), None if params is None else params.cpu().double())
+    return exact, history, given, exact.axes(history, grid)
 
 
 def model_program(
     model: SpectraKAN, history: Tensor, params: Tensor | None, axes: Sequence[Axis], *, token_alone: bool = False
 ) -> Program:
     """The program of all quantities of the model, or up to its token."""
-    return Program(model_run(model, params, axes, token_alone=token_alone), history, _layers(model))
-
-
-def _layers(model: Operator) -> list[KANLayer]:
-    return [layer for layer in model.modules() if isinstance(layer, KANLayer)]
-
-
-def euclidean_rate(found: Reached) -> float:
-    """A bound of the rate in the Euclidean norm."""
-    return _euclidean(found, found.beyond[:, 1], found.motion.rate)
-
-
-def _euclidean_change(found: Reached, radius: float) -> float:
-    return _euclidean(found, found.beyond[:, 0] / radius, found.motion.reach / radius)
-
-
-def _euclidean(found: Reached, beyond: Tensor, rows: Tensor) -> float:
-    """The norm of the linear part from sup to Euclid plus that of the rest, or the norm of the rows' bounds."""
-    by_rows = float(rows.norm())
-    return by_rows if found.jacobian is None else min(float(sup_to_two(found.jacobian) + beyond.norm()), by_rows)
+    return Program(model_run(model, params, axes, token_alone=token_alone), history, layers_of(model))
 
 
 def rollout_growth(
@@ -146,9 +135,7 @@ def rollout_growth(
             "the growth of a perturbation needs one window, at least one step and fields that evolve, got "
             f"{inputs.shape[0]} windows and {steps} steps of '{model.name}'"
         )
-    exact = deepcopy(model).cpu().double().eval().requires_grad_(False)
-    centre, given = exact.normalized(inputs.cpu().double(), None if params is None else params.cpu().double())
-    axes = exact.axes(centre, grid)
+    exact, centre, given, axes = in_float64(model, inputs, params, grid)
 
     def run(history: Tensor) -> Mapping[str, Tensor]:
         fixed = None if given is None else given.expand(history.shape[0], -1)
@@ -160,11 +147,11 @@ def rollout_growth(
             history = torch.cat([history[:, 1:], following[:, None]], dim=1)
         return frames
 
-    reach = Reach(Program(run, centre, _layers(exact)), radius)
+    reach = Reach(Program(run, centre, layers_of(exact)), radius)
 
     def entry(name: str) -> Entry:
         found = attack(lambda history: run(history)[name], centre, radius, largest, config or AttackSettings())
-        bound = float(reach.target(name).motion.reach.amax()) / radius
+        bound = float(reach.target(name).reach.amax()) / radius
         return Entry(bound, "certified", f"change of frame {name}", found.change)
 
     return [entry(str(step)) for step in range(steps)]

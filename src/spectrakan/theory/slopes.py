@@ -100,7 +100,7 @@ CURVATURES: Table = {
     "sqrt": (lambda x: -0.25 / x.clamp_min(0).pow(1.5), ()),
     "reciprocal": (lambda x: 2 / x.clamp_min(0).pow(3), ()),
 }
-"""Each second derivative and its turning points; ReLU has none."""
+"""Each second derivative and its turning points; ReLU's has no bound."""
 BOUNDED = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "sin": (-1.0, 1.0), "cos": (-1.0, 1.0)}
 """Ranges of functions with bounded values."""
 RISING = {"sigmoid", "tanh"}
@@ -117,14 +117,15 @@ def slope_at(name: str, x: Tensor) -> Tensor:
 def slope_range(name: str, low: Tensor, high: Tensor, table: Table = SLOPES) -> Range:
     """Smallest and largest slope (or second derivative, by `CURVATURES`) over [low, high], elementwise.
 
-    ReLU counts both slopes at its kink.
+    ReLU counts both slopes at its kink, and any second derivative.
 
     >>> low, high = slope_range("relu", torch.tensor(-1.0), torch.tensor(2.0))
     >>> float(low), float(high)
     (0.0, 1.0)
     """
     if name == "relu":
-        return (low > 0).to(low), 1 - (high < 0).to(low)
+        unknown = torch.full_like(low, torch.inf)
+        return (-unknown, unknown) if table is CURVATURES else ((low > 0).to(low), 1 - (high < 0).to(low))
     if name in LEVEL:
         low, high = low.clamp(-FLAT, FLAT), high.clamp(-FLAT, FLAT)
     least, most = _range(*table[name], low, high)
@@ -132,6 +133,11 @@ def slope_range(name: str, low: Tensor, high: Tensor, table: Table = SLOPES) -> 
         far = torch.maximum(low.abs(), high.abs()) > QUARTERS[-1]
         least, most = torch.where(far, -1.0, least), torch.where(far, 1.0, most)
     return least, most
+
+
+def farthest(ends: Range, slope: Tensor | float = 0.0) -> Tensor:
+    """The largest distance of a range's numbers from a given one; infinite where it is unknown."""
+    return nan_to_inf(torch.stack([end - slope for end in ends]).abs().amax(0))
 
 
 def chord(name: str, centre: Tensor, reach: Tensor) -> Tensor:
@@ -153,11 +159,9 @@ def rest_range(name: str, low: Tensor, high: Tensor, centre: Tensor, slope: Tens
     for number in range(1, cells + 1):
         right = torch.lerp(low, high, number / cells)
         after = function(right) - start - slope * (right - centre)
-        steep = torch.stack([end - slope for end in slope_range(name, left, right)]).abs().amax(0)
-        slack = nan_to_inf(steep * width / 2)
-        if name in CURVATURES:
-            bend = torch.stack(slope_range(name, left, right, table=CURVATURES)).abs().amax(0)
-            slack = torch.minimum(slack, nan_to_inf(bend * width.square() / 8))
+        steep = farthest(slope_range(name, left, right), slope)
+        bend = farthest(slope_range(name, left, right, table=CURVATURES))
+        slack = torch.minimum(nan_to_inf(steep * width / 2), nan_to_inf(bend * width.square() / 8))
         if name in RISING:
             slack = torch.minimum(slack, nan_to_inf(slope.abs() * width))
         least = torch.minimum(least, torch.minimum(before, after) - slack)
@@ -170,10 +174,9 @@ def rest_range(name: str, low: Tensor, high: Tensor, centre: Tensor, slope: Tens
     noise = ROUNDING * (1 + start.abs() + torch.maximum(most.abs(), least.abs()))
     # In small intervals differences of values are rounding alone, and derivatives say more.
     reach, tangent = torch.maximum(high - centre, centre - low), (slope_at(name, centre) - slope).abs()
-    size = torch.stack([end - slope for end in slope_range(name, low, high)]).abs().amax(0)
-    if name in CURVATURES:
-        bend = torch.stack(slope_range(name, low, high, table=CURVATURES)).abs().amax(0)
-        size = torch.minimum(nan_to_inf(size), nan_to_inf(tangent + bend * reach / 2))
+    steep = farthest(slope_range(name, low, high), slope)
+    bend = farthest(slope_range(name, low, high, table=CURVATURES))
+    size = torch.minimum(steep, nan_to_inf(tangent + bend * reach / 2))
     size = nan_to_inf(size * reach * (1 + ROUNDING))
     return -torch.minimum(nan_to_inf(noise - least), size), torch.minimum(nan_to_inf(most + noise), size)
 
@@ -191,18 +194,17 @@ def _range(function: Callable[[Tensor], Tensor], turns: tuple[float, ...], low: 
 
 @dataclass(frozen=True)
 class EdgePieces:
-    """All edges of a layer: phi(x) = base SiLU(x) + polynomial on each piece, straight lines beyond.
+    """All edges of a layer: phi(x) = base SiLU(x) + polynomial on each piece, beyond them its tangents or zero.
 
-    `breaks` `(in, pieces + 1)`; `bernstein` `(out, in, pieces, k + 1)`; `base` `(out, in)`;
-    `end_values`, `end_slopes` `(out, in, 2)`: the lines below the first break and above the last.
+    `breaks` `(in, pieces + 1)`; `bernstein` `(out, in, pieces, k + 1)`; `base` `(out, in)`; `tangents` says what is
+    below the first break and above the last.
     `noise` `(2, out, in)`: bounds of the rounding errors of values and slopes, a share of the largest coefficient.
     """
 
     breaks: Tensor
     bernstein: Tensor
     base: Tensor
-    end_values: Tensor
-    end_slopes: Tensor
+    tangents: bool
     noise: Tensor
 
     def derivative(self, times: int) -> Tensor:
@@ -236,15 +238,9 @@ def edge_pieces(layer: KANLayer, knots: Tensor | None = None) -> EdgePieces:
         breaks, coefficients = knots, F.pad(weights, (order, order))
     local, active = around.unfold(1, 2 * order, 1), coefficients.unfold(2, order + 1, 1)
     bernstein = torch.stack([_blossom(local, active, right) for right in range(order + 1)], dim=-1)
-    width = breaks.diff(dim=1)
-    slopes = order * bernstein.diff(dim=-1) / width[..., None]
-    end_slopes = torch.stack([slopes[:, :, 0, 0], slopes[:, :, -1, -1]], dim=-1)
-    end_values = torch.stack([bernstein[:, :, 0, 0], bernstein[:, :, -1, -1]], dim=-1)
-    if not linear:
-        end_slopes, end_values = torch.zeros_like(end_slopes), torch.zeros_like(end_values)
     noise = ROUNDING * weights.abs().amax(-1)
-    noise = torch.stack([noise, 2 * order * noise / width.amin(1)])
-    return EdgePieces(breaks, bernstein, layer.base_weight.detach(), end_values, end_slopes, noise)
+    noise = torch.stack([noise, 2 * order * noise / breaks.diff(dim=1).amin(1)])
+    return EdgePieces(breaks, bernstein, layer.base_weight.detach(), linear, noise)
 
 
 def _blossom(knots: Tensor, coefficients: Tensor, right: int) -> Tensor:
@@ -304,13 +300,15 @@ def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order
 
 def _on_line(pieces: EdgePieces, side: int, start: Tensor, end: Tensor, order: Order, cells: int) -> Range:
     """Beyond the grid the spline is a line; SiLU has a known range on every cell."""
-    slope, base = pieces.end_slopes[..., side, None], pieces.base[..., None]
+    ends = (pieces.derivative(times)[:, :, side, side, None] for times in (0, 1))
+    value, slope = (end if pieces.tangents else torch.zeros_like(end) for end in ends)
+    base = pieces.base[..., None]
     if order == 1:
-        ends = [slope + base * silu for silu in slope_range("silu", start, end)]
-        return torch.minimum(*ends), torch.maximum(*ends)
+        slopes = [slope + base * silu for silu in slope_range("silu", start, end)]
+        return torch.minimum(*slopes), torch.maximum(*slopes)
     x = _cell_ends(start, end, cells)
     from_end = x - pieces.breaks[:, side, None, None]
-    line = pieces.end_values[..., side, None, None] + slope[..., None] * from_end
+    line = value[..., None] + slope[..., None] * from_end
     silu = [base[..., None] * part for part in _range(F.silu, (-SILU_TURN,), x[..., :-1], x[..., 1:])]
     low, high = (pick(line[..., :-1], line[..., 1:]) + pick(*silu) for pick in (torch.minimum, torch.maximum))
     return low.amin(-1), high.amax(-1)

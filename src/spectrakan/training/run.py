@@ -12,8 +12,8 @@ from torch import nn
 
 from spectrakan.checkpoint import Checkpoint, load_best, load_newest, require_same_run, save_best
 from spectrakan.config import as_mapping, as_overrides
+from spectrakan.data.files import write_dataset
 from spectrakan.data.prepare import Prepared, prepare
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError, require_package
 from spectrakan.evaluation import EvaluationSettings, evaluate
 from spectrakan.fields import Trajectories

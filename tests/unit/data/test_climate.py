@@ -9,7 +9,7 @@ import pytest
 from climate_days import days_in
 
 from spectrakan.data.climate import SHIPPED, load_climate
-from spectrakan.data.write import write_dataset
+from spectrakan.data.files import write_dataset
 from spectrakan.errors import DataFormatError
 from spectrakan.runs import data_digest
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spectrakan.config import build_settings
-from spectrakan.data.load import load_dataset
+from spectrakan.data.files import load_dataset
 from spectrakan.data.prepare import DataSettings, prepare
 from spectrakan.errors import ConfigError, DataFormatError
 
@@ -99,7 +99,7 @@ def test_a_file_with_levels_says_which(tmp_path: Path):
     deep.to_netcdf(tmp_path / "deep.nc", engine="h5netcdf")
     deep.isel(level=[0]).to_netcdf(tmp_path / "thin.nc", engine="h5netcdf")
     level = MAPPING | {"inputs": [MAPPING["inputs"][0] | {"axes": ["sample", "drop", "x", "y"]}]}
-    with pytest.raises(DataFormatError, match=r"'air': expected size 1 of an axis to drop"):
+    with pytest.raises(DataFormatError, match=r"'air': expected axes .*, size 1 of an axis to drop"):
         load_dataset(tmp_path / "deep.nc", mapping=level)
     single = load_dataset(tmp_path / "thin.nc", mapping=level)
     whole_days = load_dataset(tmp_path / "days.nc", mapping=MAPPING)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from spectrakan.data import load, write_dataset
+from spectrakan.data import files, write_dataset
 from spectrakan.data.generate import generate
 from spectrakan.data.lazy import LazyArray
 from spectrakan.data.prepare import DataSettings, prepare
@@ -45,7 +45,7 @@ def test_a_file_is_strided_and_cut_to_what_is_asked_for(
 ):
     stored = generate("shallow_water2d", 8, resolution=16, frames=5)
     path = write_dataset(tmp_path / "water.h5", stored, dtype=None)
-    monkeypatch.setattr(load, "HELD_BYTES", 0)
+    monkeypatch.setattr(files, "HELD_BYTES", 0)
     choices = DataSettings(
         path=str(path), num_samples=6, resolution=8, stride_time=2, history=1, horizon=2,
         memory_gigabytes=memory,

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spectrakan.data.files import every_cell, load_dataset, write_dataset
 from spectrakan.data.generate import generate
-from spectrakan.data.load import every_cell, load_dataset
 from spectrakan.data.problems import PROBLEMS
 from spectrakan.data.regenerate import regenerate
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
 
 SOLVED = [name for name, task in PROBLEMS.items() if task.equation is not None]

@@ -91,7 +91,7 @@ def test_parameters_travel_with_their_sample():
     params = windows.gather([0, 5]).params
     assert params is not None
     assert params.tolist() == [[5.0, 6.0], [3.0, 4.0]]
-    assert windows.signature() == OperatorSignature(
+    assert signature(made, 1) == OperatorSignature(
         space_dims=1,
         history=1,
         in_channels=1,
@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_refused():
 def test_the_time_step_is_an_input_and_several_may_be_trained_on(lazy: bool):
     made = clock(2, 7, lazy, params=np.array([[5.0], [6.0]]), param_names=("nu",))
     windows = Windows(made, [0, 1], WindowSettings(strides=(1, 3), dt_input=True))
-    assert windows.signature().param_names == ("nu", "dt")
+    assert signature(made, 1, dt_input=True).param_names == ("nu", "dt")
     step = float(made.times[1] - made.times[0])
     batch = windows.gather(range(len(windows)))
     assert len(windows) == 2 * (6 + 4)

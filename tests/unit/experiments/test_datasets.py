@@ -11,8 +11,8 @@ from experiments.archive import Archive
 from experiments.cells import Cell, case_settings, run_settings
 from experiments.datasets import Datasets, longer_frames, scored_frames
 from experiments.scales import SCALES, TEST_SEED
+from spectrakan.data.files import load_dataset
 from spectrakan.data.generate import generate
-from spectrakan.data.load import load_dataset
 from spectrakan.data.prepare import obtain, prepare
 from spectrakan.data.problems import PROBLEMS
 from spectrakan.data.split import split_trajectories

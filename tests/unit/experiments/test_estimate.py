@@ -19,11 +19,12 @@ from spectrakan.training.assemble import training_windows
 def test_frames_are_those_of_the_loader(case: str, archive: Archive):
     cell = Cell("main", "smoke", case, "fno")
     config = run_settings(cell, str(Datasets(archive).training_file(cell)))
-    windows = training_windows(config, prepare(config.task, config.data))
+    prepared = prepare(config.task, config.data)
+    windows = training_windows(config, prepared)
     expected = config.training.epochs * len(windows) * config.training.horizon
     for found in (config, run_settings(cell)):
         assert trained_frames(found) == expected, "with the file and before there is one"
-        assert data_of(found).signature() == windows.signature()
+        assert data_of(found).signature() == prepared.signature()
 
 
 def test_a_cell_costs_its_frames_times_its_step(monkeypatch):

@@ -17,8 +17,8 @@ from experiments.cells import Cell, run_settings
 from experiments.scales import MAIN_CASES, SCALES
 from experiments.unseen.catalog import UNSEEN
 from spectrakan.config import as_mapping
+from spectrakan.data.files import write_dataset
 from spectrakan.data.problems import PROBLEMS
-from spectrakan.data.write import write_dataset
 from spectrakan.fields import Trajectories
 from spectrakan.models.catalog import MODELS, VARIANTS
 from spectrakan.training import resolve

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrakan.data import load
+from spectrakan.data import files
+from spectrakan.data.files import write_dataset
 from spectrakan.data.generate import generate
-from spectrakan.data.write import write_dataset
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 from spectrakan.runs import data_digest
 
@@ -24,10 +24,10 @@ def test_memory_file_and_block_size_make_no_difference(tmp_path: Path, monkeypat
     expected = data_digest(made)
     assert expected == data_digest(darcy())
     path = write_dataset(tmp_path / "set.h5", made, dtype=None)
-    assert data_digest(load.load_dataset(path)) == expected
-    monkeypatch.setattr(load, "HELD_BYTES", 0)
+    assert data_digest(files.load_dataset(path)) == expected
+    monkeypatch.setattr(files, "HELD_BYTES", 0)
     monkeypatch.setattr("spectrakan.fields.trajectories.BLOCK_BYTES", 1040)
-    assert data_digest(load.load_dataset(path)) == expected
+    assert data_digest(files.load_dataset(path)) == expected
     foreign = np.asarray(made.values).astype(">f8")
     assert data_digest(replace(made, values=foreign)) == expected
 

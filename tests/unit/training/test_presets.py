@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from spectrakan.config import as_mapping
+from spectrakan.data.files import write_dataset
 from spectrakan.data.generate import generate
 from spectrakan.data.prepare import prepare
 from spectrakan.data.problems import Problem, problem_named
-from spectrakan.data.write import write_dataset
 from spectrakan.fields import Trajectories
 from spectrakan.models.spectrakan import SpectraKANConfig
 from spectrakan.models.trivial import Persistence, TrivialConfig

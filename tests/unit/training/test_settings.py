@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spectrakan.config import as_mapping, parse_yaml, to_yaml
+from spectrakan.data.files import write_dataset
 from spectrakan.data.problems import PROBLEMS
-from spectrakan.data.write import write_dataset
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Trajectories
 from spectrakan.models.catalog import MODELS

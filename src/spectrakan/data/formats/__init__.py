@@ -31,11 +31,11 @@ def open_container(path: Path) -> Container:
         # netCDF-4: an attribute says so, or axes have names.
         scales = (str(attributes.get("CLASS")) == "DIMENSION_SCALE" for attributes in container.attributes.values())
         named = container.attribute("_NCProperties") is not None or any(scales)
-        return open_netcdf(path, faults=container.faults) if named else container
+        return open_netcdf(path, container.faults) if named else container
     # Other kinds are read whole: a sparse file must not declare what is not on the disk.
     require_size(path, "", status.st_size, min(status.st_size, 512 * status.st_blocks))
     if head.startswith(CLASSIC):
-        return open_netcdf(path, classic=True)
+        return open_netcdf(path, {})
     if head.startswith(HEADER_5):
         return open_mat(path)
     if head.startswith(MAGIC):

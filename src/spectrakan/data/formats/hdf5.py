@@ -173,12 +173,9 @@ def _attributes(item: Any, *, texts: bool) -> dict[str, Any]:
 
 def _require_bounded(path: Path, name: str, dataset: h5py.Dataset) -> None:
     """Refuse storage in other files, and arrays that declare far more bytes than are stored."""
-    if dataset.external:
-        found = f"storage in the file '{dataset.external[0][0]}'"
-        raise mismatch(path, name, "numbers inside the file", found, "copy the array into the file")
-    if dataset.is_virtual:
-        found, remedy = "a virtual dataset, which reads other files", "copy the arrays into one file"
-        raise mismatch(path, name, "numbers inside the file", found, remedy)
+    if dataset.external or dataset.is_virtual:
+        elsewhere = f"storage in the file '{dataset.external[0][0]}'" if dataset.external else "a virtual dataset"
+        raise mismatch(path, name, "numbers inside the file", elsewhere, "copy the arrays into one file")
     if dataset.chunks is None:
         return
     plan = dataset.id.get_create_plist()
@@ -203,38 +200,33 @@ def _unwritten(dataset: h5py.Dataset) -> str:
     return "" if written >= expected else f"{written} of {expected} chunks: its writer did not finish"
 
 
-def open_netcdf(path: Path, *, faults: Mapping[str, str] | None = None, classic: bool = False) -> Container:
+def open_netcdf(path: Path, faults: Mapping[str, str]) -> Container:
     """A netCDF file: classic through SciPy, netCDF-4 through h5netcdf, after `open_hdf5` has looked through it.
 
     No field is read. xarray unpacks integers and replaces missing values by NaN, by the conventions of netCDF.
     """
-    opener, stamp = _open_classic if classic else _open_netcdf4, stamp_of(path)
+    stamp = stamp_of(path)
     arrays: dict[str, Source] = {}
     with decoding(path, kind="netCDF"):
-        if not classic:
+        require_package("xarray", "climate", f"'{path}'")
+        if h5py.is_hdf5(path):
+            require_package("h5netcdf", "climate", f"'{path}'")
             require_sound_heaps(path)
-        for package in ("xarray",) if classic else ("xarray", "h5netcdf"):
-            require_package(package, "climate", f"'{path}'")
-        dataset = opened(path, stamp, opener)
+        dataset = opened(path, stamp, _open_dataset)
         attributes: dict[str, dict[str, Any]] = {"": {str(k): v for k, v in dataset.attrs.items()}}
         dims: dict[str, tuple[str, ...]] = {}
         for name, variable in dataset.variables.items():
             key = str(name)
-            arrays[key] = FileSource(path, key, tuple(variable.shape), variable.dtype, stamp, opener)
+            arrays[key] = FileSource(path, key, tuple(variable.shape), variable.dtype, stamp, _open_dataset)
             attributes[key] = {str(k): v for k, v in variable.attrs.items()}
             dims[key] = tuple(str(dim) for dim in variable.dims)
-    return Container(path, "netCDF", arrays, attributes, dims, faults or {})
+    return Container(path, "netCDF", arrays, attributes, dims, faults)
 
 
-def _open_classic(path: Path) -> Any:
-    return _open(path, engine="scipy")
-
-
-def _open_netcdf4(path: Path) -> Any:
-    return _open(path, engine="h5netcdf", backend_kwargs={"phony_dims": "access"})
-
-
-def _open(path: Path, **options: Any) -> Any:
+def _open_dataset(path: Path) -> Any:
     import xarray
 
-    return xarray.open_dataset(path, cache=False, decode_times=False, decode_timedelta=False, **options)
+    engine: dict[str, Any] = {"engine": "scipy"}
+    if h5py.is_hdf5(path):
+        engine = {"engine": "h5netcdf", "backend_kwargs": {"phony_dims": "access"}}
+    return xarray.open_dataset(path, cache=False, decode_times=False, decode_timedelta=False, **engine)

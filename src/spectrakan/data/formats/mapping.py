@@ -141,11 +141,10 @@ def _stack(container: Container, entries: Sequence[MappedArray], space: Sequence
     parts: list[Part] = []
     for entry in entries:
         source, axes = _source(container, entry)
-        if len(source.shape) != len(axes):
-            raise mismatch(container.path, entry.array, f"axes ({', '.join(axes)})", f"shape {source.shape}")
-        for size, axis in zip(source.shape, axes, strict=True):
-            if axis == "drop" and size != 1:
-                raise mismatch(container.path, entry.array, "size 1 of an axis to drop", f"shape {source.shape}")
+        dropped = [size for size, axis in zip(source.shape, axes, strict=False) if axis == "drop"]
+        if len(source.shape) != len(axes) or any(size != 1 for size in dropped):
+            expected = f"axes ({', '.join(axes)}){', size 1 of an axis to drop' if dropped else ''}"
+            raise mismatch(container.path, entry.array, expected, f"shape {source.shape}")
         order = ("sample", "time", *space, "channel")
         part = Part(source, tuple(axes.index(axis) if axis in axes else None for axis in order))
         if part.shape[-1] != len(entry.fields):

@@ -6,10 +6,9 @@ parts carry checksums too: a damaged file is refused, not read wrongly.
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import h5py
 import numpy as np
@@ -18,17 +17,19 @@ import torch
 from spectrakan.config import as_mapping, build_settings, settings
 from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
+from spectrakan.data.formats.mapping import SPACE
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Array, Boundary, FieldSpec, Grid, Trajectories, blocks
 
-FORMAT = "spectrakan-trajectories"
-VERSION = 1
-AXES = ("x", "y", "z")
+FORMAT: Final = "spectrakan-trajectories"
+VERSION: Final = 1
 SCHEMA = "schema"
 """Name of the attribute that holds the description as JSON."""
 KINDS = ("centres", "edges", "weights")
 """Arrays of each axis of the grid."""
+FACTS = ("fields", "input_fields", "param_names", "constants", "origin")
+"""What a schema and trajectories call by the same name."""
 CHUNK_BYTES = 2**20
 """A chunk holds whole frames of one sample, at most about this much."""
 CHUNK_WASTE = 0.05
@@ -39,9 +40,9 @@ CHUNK_WASTE = 0.05
 class Schema:
     """What a file of our own says about itself, beside its arrays."""
 
-    format: str
+    format: Literal["spectrakan-trajectories"]
     """Always `spectrakan-trajectories`."""
-    version: int
+    version: Literal[1]
     """Version of the layout, 1."""
     fields: tuple[FieldSpec, ...]
     """What the channels of `values` are."""
@@ -62,19 +63,11 @@ class Schema:
 def write(path: Path, trajectories: Trajectories, dtype: Any) -> None:
     """Write a file of our own: fields sample block by sample block, everything else in double precision."""
     grid = trajectories.grid
-    schema = Schema(
-        format=FORMAT,
-        version=VERSION,
-        fields=trajectories.fields,
-        input_fields=trajectories.input_fields,
-        param_names=trajectories.param_names,
-        constants={name: float(number) for name, number in trajectories.constants.items()},
-        origin=dict(trajectories.origin),
-        boundary=grid.boundary,
-        problem=trajectories.name,
-    )
+    facts: dict[str, Any] = {name: getattr(trajectories, name) for name in FACTS}
+    facts["constants"] = {name: float(number) for name, number in trajectories.constants.items()}
+    schema = Schema(format=FORMAT, version=VERSION, boundary=grid.boundary, problem=trajectories.name, **facts)
     small: dict[str, Any] = {"times": trajectories.times, "params": trajectories.params}
-    for axis, *numbers in zip(AXES, grid.coordinates, grid.edges, grid.weights, strict=False):
+    for axis, *numbers in zip(SPACE, grid.coordinates, grid.edges, grid.weights, strict=False):
         small |= {f"grid/{axis}/{kind}": tensor for kind, tensor in zip(KINDS, numbers, strict=True)}
     with h5py.File(path, "w", libver="latest") as file:
         for name, array in small.items():
@@ -122,25 +115,22 @@ def read(container: Container) -> Trajectories | None:
         return None
     schema = _schema(container.path, str(container.attribute(SCHEMA)))
     values = _whole(container, "values")
-    axes = AXES[: values.ndim - 3]
+    axes = SPACE[: values.ndim - 3]
     names = ["times", *(f"grid/{axis}/{kind}" for axis in axes for kind in KINDS)]
     names += ["params"] if "params" in container else []
     small = {name: read_whole(container.array(name)).astype(np.float64) for name in names}
     centres, edges, weights = (
         tuple(torch.from_numpy(small[f"grid/{axis}/{kind}"]) for axis in axes) for kind in KINDS
     )
+    facts: dict[str, Any] = {name: getattr(schema, name) for name in FACTS}
     return Trajectories(
         values=values,
         grid=Grid(centres, edges, weights, schema.boundary),
         times=small["times"],
-        fields=schema.fields,
         inputs=_whole(container, "inputs") if schema.input_fields else None,
-        input_fields=schema.input_fields,
         params=small.get("params"),
-        param_names=schema.param_names,
         name=schema.problem,
-        constants=schema.constants,
-        origin=schema.origin,
+        **facts,
     )
 
 
@@ -154,15 +144,7 @@ def _whole(container: Container, key: str) -> LazyArray:
 def _schema(path: Path, text: str) -> Schema:
     """The schema that a file carries; an error says what is wrong with it."""
     try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise mismatch(path, SCHEMA, "a JSON text", str(problem)) from None
-    if not isinstance(entries, Mapping) or entries.get("format") != FORMAT:
-        raise mismatch(path, SCHEMA, f"format '{FORMAT}'", f"{text!r:.80}")
-    if entries.get("version") != VERSION:
-        remedy = "a newer release of spectrakan may read it"
-        raise mismatch(path, SCHEMA, f"version {VERSION}", f"{entries.get('version')!r}", remedy)
-    try:
-        return build_settings(Schema, entries)
-    except ConfigError as problem:
-        raise mismatch(path, SCHEMA, "a schema of version 1", str(problem)) from None
+        return build_settings(Schema, json.loads(text))
+    except (ValueError, RecursionError, ConfigError) as problem:
+        remedy = "a newer release of spectrakan may read other versions"
+        raise mismatch(path, SCHEMA, f"'{FORMAT}' of version {VERSION} in JSON", str(problem), remedy) from None

@@ -91,16 +91,14 @@ def _axes(container: Container) -> tuple[Axis, ...]:
     located = next((dims for dims in (3, 2, 1) if all(axis in container for axis in SPACE[:dims])), 0)
     named = container.arrays.get("fields")
     count = math.prod(named.shape) if named is not None and is_text(named.dtype) else 0
-    if 4 <= len(shape) <= 6 and (
-        len(shape) == 6
-        or shape[-1] < FEWEST_CELLS
-        or (count == shape[-1] and located in {0, len(shape) - 3})
-        or (not count and located == len(shape) - 3)
-    ):
+
+    def stated(dims: int, channels: int) -> bool:
+        """Whether names of fields or coordinates say that there are so many axes of space."""
+        return located in {0, dims} if count == channels else not count and located == dims
+
+    if 4 <= len(shape) <= 6 and (len(shape) == 6 or shape[-1] < FEWEST_CELLS or stated(len(shape) - 3, shape[-1])):
         return with_channel
-    if 3 <= len(shape) <= 5 and (
-        (count == 1 and located in {0, len(shape) - 2}) or (not count and located == len(shape) - 2)
-    ):
+    if 3 <= len(shape) <= 5 and stated(len(shape) - 2, 1):
         return without
     if len(shape) not in {4, 5} or count:
         expected = "axes (sample, time, x[, y[, z]], channel)" + (f" with {count} channels" if count else "")

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from spectrakan.data.axes import grid_around, stored_times
 from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
+from spectrakan.data.formats.mapping import SPACE
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Array, Boundary, FieldSpec, Trajectories, blocks
@@ -32,7 +33,6 @@ GROUPS = ("t0_fields", "t1_fields", "t2_fields")
 BOUNDARIES: dict[str, Boundary] = {"periodic": "periodic", "wall": "wall", "open": "outflow"}
 TYPES = {"periodic": "PERIODIC", "wall": "WALL", "dirichlet": "WALL", "outflow": "OPEN"}
 """The Well's word for each of our boundaries; it has none for a held value."""
-AXES = ("x", "y", "z")
 
 
 def read(container: Container) -> Trajectories | None:
@@ -76,12 +76,12 @@ def write(path: Path, data: Trajectories, dtype: Any = np.float32) -> None:
         file.attrs.update(n_trajectories=data.num_samples, simulation_parameters=list(data.constants))
         file.attrs.update(data.constants)
         place = file.create_group("dimensions")
-        place.attrs["spatial_dims"] = list(AXES[:dims])
+        place.attrs["spatial_dims"] = list(SPACE[:dims])
         _dataset(place, "time", data.times, sample_varying=False)
-        for axis, centres in zip(AXES, data.grid.coordinates, strict=False):
+        for axis, centres in zip(SPACE, data.grid.coordinates, strict=False):
             _dataset(place, axis, centres, sample_varying=False, time_varying=False)
         edges = file.create_group("boundary_conditions")
-        for axis, kind, size in zip(AXES, data.grid.boundary, data.grid.shape, strict=False):
+        for axis, kind, size in zip(SPACE, data.grid.boundary, data.grid.shape, strict=False):
             edge = edges.create_group(f"{axis}_{kind}")
             edge.attrs.update(associated_dims=[axis], associated_fields=[], bc_type=TYPES[kind])
             edge.attrs.update(sample_varying=False, time_varying=False)
@@ -174,7 +174,7 @@ def _write_fields(
     """Each field, or each complete vector of fields, as one dataset, block by block of samples."""
     names, dims = [spec.name for spec in fields], len(array.shape) - 3
     bases = [name.removesuffix("_x") for name in names if dims > 1 and name.endswith("_x")]
-    parts = {base: [f"{base}_{axis}" for axis in AXES[:dims]] for base in bases}
+    parts = {base: [f"{base}_{axis}" for axis in SPACE[:dims]] for base in bases}
     vectors = {base: members for base, members in parts.items() if set(members) <= set(names)}
     inside = {member for members in vectors.values() for member in members}
     lead = array.shape[:-1] if time else (array.shape[0], *array.shape[2:-1])

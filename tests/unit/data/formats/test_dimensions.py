@@ -51,7 +51,7 @@ def test_global_fields_in_any_order_of_axes(tmp_path: Path, engine: str, lazy: b
     )
     data.to_netcdf(tmp_path / "set.nc", engine=engine)
     if lazy:
-        monkeypatch.setattr("spectrakan.data.load.HELD_BYTES", 0)
+        monkeypatch.setattr("spectrakan.data.files.HELD_BYTES", 0)
     found = load_dataset(tmp_path / "set.nc")
     assert isinstance(found.values, LazyArray) is lazy
     expected = np.stack([air.transpose(2, 1, 0), pres], axis=-1)[:, ::-1]

@@ -48,11 +48,11 @@ def test_the_written_layout_is_the_documented_one(path: Path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 2}, "'schema': expected version 1, found 2; a newer release"),
-        ({"format": "other"}, "'schema': expected format 'spectrakan-trajectories'"),
+        ({"version": 2}, "'schema': expected .* version 1.*version: Input should be 1, got 2; a newer release"),
+        ({"format": "other"}, "'schema': expected 'spectrakan-trajectories'.*got 'other'"),
         ({"fields": []}, "contradict each other: values"),
         ({"input_fields": [{"name": "u", "unit": "", "positive": False}]}, "no array 'inputs'"),
-        ({"boundary": ["open", "wall"]}, "'schema': expected a schema of version 1.*boundary"),
+        ({"boundary": ["open", "wall"]}, "'schema': expected .* version 1.*boundary"),
         ({"bondary": []}, "unknown key 'bondary'; did you mean 'boundary'"),
         ({"param_names": ["Re"]}, "contradict each other: params"),
     ],

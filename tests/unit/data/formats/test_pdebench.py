@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spectrakan.data import load_dataset
-from spectrakan.data.load import every_cell
+from spectrakan.data.files import every_cell
 from spectrakan.errors import DataFormatError
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spectrakan as sk
-from spectrakan.data.write import write_dataset
+from spectrakan.data.files import write_dataset
 
 B, T, W, H = 3, 4, 8, 6
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from spectrakan.data import load_dataset, write_dataset
+from spectrakan.data.files import every_cell, held
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
-from spectrakan.data.load import every_cell, held
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import Array, Trajectories
 
@@ -29,7 +29,7 @@ Make = Callable[..., Trajectories]
 @pytest.fixture
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is small enough to be held in memory."""
-    monkeypatch.setattr("spectrakan.data.load.HELD_BYTES", 0)
+    monkeypatch.setattr("spectrakan.data.files.HELD_BYTES", 0)
 
 
 def reserve(file: h5py.File, name: str, shape: tuple[int, ...], dtype: str) -> None:
