@@ -141,7 +141,7 @@ def test_sizes_of_groups_take_what_moves_together_into_account():
         return {"out": ridge(columns + (x @ matrix.T)[:, :, None, None], x[:, :, None] + x[:, :1, None])}
 
     reach = Reach(Program(run, torch.zeros(1, 16).double(), []), 0.01)
-    motion = reach._found(0, 0, keep=True).motion
+    motion, _ = reach._found(0, 0, keep=True)
     joint, by_rows = motion.sizes(1)[0], motion.reach.norm(dim=1)
     assert 0.01 * math.sqrt(16) <= float(joint) * (1 + 1e-9)
     assert float(joint) < 0.5 * float(by_rows)

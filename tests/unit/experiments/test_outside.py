@@ -85,7 +85,7 @@ def test_tables_show_them_with_verdicts(archive: Archive, keep):
         if cell.case == "burgers1d_hidden" and cell.seed < 3 and cell.label in errors:
             error = errors[cell.label] * (1 + 0.02 * cell.seed)
             keep(cell, error, outside={"rmse": 4 * error}, other_step={"rmse": None})
-    inside, beyond, slower = attribution.tables(short)
+    inside, beyond, slower, _ = attribution.tables(short)  # the last has the parts, of the same cells
     assert beyond.notes[1].startswith("burgers1d_hidden: 0.625 of F-FNO (p = 0.000): wins")
     assert beyond.rows[0].cells[0].value == pytest.approx(4 * inside.rows[0].cells[0].value)
     assert slower.rows[0].cells[0].value is None, "a rollout that is not finite leaves a gap"

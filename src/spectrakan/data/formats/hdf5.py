@@ -174,7 +174,11 @@ def _attributes(item: Any, *, texts: bool) -> dict[str, Any]:
 def _require_bounded(path: Path, name: str, dataset: h5py.Dataset) -> None:
     """Refuse storage in other files, and arrays that declare far more bytes than are stored."""
     if dataset.external or dataset.is_virtual:
-        elsewhere = f"storage in the file '{dataset.external[0][0]}'" if dataset.external else "a virtual dataset"
+        elsewhere = (
+            f"storage in the file '{dataset.external[0][0]}'"
+            if dataset.external
+            else "a virtual dataset, which reads other files"
+        )
         raise mismatch(path, name, "numbers inside the file", elsewhere, "copy the arrays into one file")
     if dataset.chunks is None:
         return
