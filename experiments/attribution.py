@@ -209,10 +209,8 @@ def overview(archive: Archive) -> Table:
         for name in OVERVIEW:
             row = COMPETITORS[name]
             result = results.find(case, row.model, _variant(name, row), name)
-            score = Score(None) if result is None else result.score(metric_of("rmse"))
-            cells.append(
-                "–" if score.value is None else f"{score.value:.3g} ({len(result.records) if result else 0})"
-            )
+            value = None if result is None else result.metric("rmse").value
+            cells.append("–" if result is None or value is None else f"{value:.3g} ({len(result.records)})")
         if case in found:
             rival, comparison = found[case]
             p = "< 0.001" if comparison.corrected < 0.001 else f"{comparison.corrected:.3f}"

@@ -71,6 +71,45 @@ def test_what_conditioning_is_worth_is_told_as_the_records_say(name: str):
     assert made.strip() in (ROOT / name).read_text()
 
 
+def test_wins_tails_and_times_are_told_as_the_records_say():
+    results, text = Results.of(SHORT, "families"), " ".join((ROOT / "README.md").read_text().split())
+    found = attribution.against_unconditioned(results, attribution.COMPETITORS)
+    wins = [compared for _, compared in found.values() if compared.verdict == "wins"]
+    assert len(wins) == 2
+    assert len(found) == 6
+    assert "wins over the best unconditioned model on two of these six cases" in text
+    for compared in wins:
+        assert re.search(rf"\({compared.ratio:.2f}, (corrected )?p = {compared.corrected:.3f}\)", text)
+    tails = {
+        name: attribution.against_unconditioned(
+            results, attribution.COMPETITORS, lambda record, name=name: record["details"]["tails"][name]
+        )
+        for name in ("percentile_99", "worst")
+    }
+    higher, worst = tails["percentile_99"]["cns1d_given"][1].ratio, tails["worst"]["burgers1d_hidden"][1].ratio
+    assert (
+        f"given viscosities is {higher:.2f} of F-FNO's, the worst sample of hidden Burgers parameters {worst:.2f}"
+        in text
+    )
+    seconds = {
+        name: [mean_seconds(results, case, name) / mean_seconds(results, case, "whole") for case in results.cases()]
+        for name in ("ffno", "no_token")
+    }
+    (low, high), (less, more) = ((min(each), max(each)) for each in seconds.values())
+    assert (
+        f"{low:.1f} to {high:.1f} of the training time, SpectraKAN without a token {less:.1f} to {more:.1f}" in text
+    )
+
+
+def mean_seconds(results: Results, case: str, name: str) -> float:
+    """Mean CPU seconds of the trainings of a row of the families."""
+    found = results.find(case, attribution.COMPETITORS[name].model, "default", name)
+    assert found is not None
+    seconds = found.score(lambda record: record["train_seconds"]).value
+    assert seconds is not None
+    return seconds
+
+
 def test_the_findings_count_the_appendix_as_the_records_do():
     found = appendix.verdicts(ARCHIVE)
     counted = f"{sum(each.won for each in found)} of {len(found)}"
