@@ -146,7 +146,7 @@ def _onnx(program: torch.export.ExportedProgram, path: Path, facts: dict[str, st
     import onnx
     import onnxruntime
 
-    made = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
+    made = torch.onnx.export(program, dynamo=True, opset_version=OPSET, output_names=["y"], verbose=False)
     if made is None:
         raise RuntimeError("torch.onnx gave no program")
     proto = made.model_proto
@@ -157,10 +157,6 @@ def _onnx(program: torch.export.ExportedProgram, path: Path, facts: dict[str, st
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param:
                 dim.dim_param = named.get(dim.dim_param, dim.dim_param)
-    proto.graph.output[0].name, old = "y", proto.graph.output[0].name
-    for node in proto.graph.node:
-        node.output[:] = ["y" if name == old else name for name in node.output]
-        node.input[:] = ["y" if name == old else name for name in node.input]
     _keep_transposes(proto)
     onnx.helper.set_model_props(proto, facts)
     onnx.checker.check_model(proto)

@@ -154,14 +154,8 @@ def _matrices(part: Part, several: bool) -> Tensor:
 
     On several axes they are transposed in memory, as grouped products want them.
     """
-    modes, inputs, out, _ = part.weight.shape
-    found = part.weight.new_empty(modes, 2, inputs, 2, out)
-    gate = part.weight.new_ones(1) if part.gate is None else part.gate
-    torch.mul(part.weight.transpose(2, 3), gate.view(-1, 1, 1, 1), out=found[:, 0])
-    torch.neg(found[:, 0, :, 1], out=found[:, 1, :, 0])
-    found[:, 1, :, 1] = found[:, 0, :, 0]
-    matrices = found.view(modes, 2 * inputs, 2 * out)
-    return matrices.mT.contiguous().mT if several else matrices
+    matrices = real_form(part.weight if part.gate is None else part.weight * part.gate.view(-1, 1, 1, 1)).mT
+    return matrices if several else matrices.contiguous()
 
 
 _kept: MutableMapping[Tensor, tuple[list[Tensor], Tensor]] = WeakTensorKeyDictionary()

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from spectrakan.config import settings
 from spectrakan.nn.axis import Axis, AxisTransform, axis_transforms, mean_over, over_parts
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
-from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.execution import force_fp32, fused
 from spectrakan.nn.feed_forward import feed_forward
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import pointwise
@@ -136,7 +136,13 @@ class Block(nn.Module):
         """Spectral operator, squeeze-excitation and pointwise path."""
         if self.axial is not None:
             return self._axial_path(self.axial, field, axes, factors)
-        return self._plain_path(field, axes, factors)
+        spectral: Tensor = cast(FourierLayer, self.joint)(field, axes)
+        if self.squeeze_excite is not None:
+            scale = self.squeeze_excite(mean_over(spectral, axes).T).T
+            spectral = spectral * scale.view(*scale.shape, *[1] * len(axes))
+        if self.pointwise is None:
+            return spectral
+        return spectral + pointwise(self.pointwise.weight, self.pointwise.bias, field)
 
     def _axial_path(self, axial: AxialSpectral, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
         """Spectral operator, squeeze-excitation and pointwise path without a field of full size in between.
@@ -146,10 +152,7 @@ class Block(nn.Module):
         """
         transforms = axis_transforms(axes, axial.bases, axial.num_modes, field)
         analyses = [transform.analysis for transform in transforms]
-        if self.pointwise is None:
-            start, rows = None, list(analyse(field, None, None, *analyses))
-        else:
-            start, *rows = analyse(field, self.pointwise.weight, self.pointwise.bias, *analyses)
+        start, *rows = analyse(field, self.pointwise, *analyses)
         rows = [axis.summed(row) for axis, row in zip(axes, rows, strict=True)]
         mixed = axial.mix(rows, factors)
         if self.squeeze_excite is not None:
@@ -157,27 +160,11 @@ class Block(nn.Module):
             mixed = [row * scale.view(*scale.shape, *[1] * (row.ndim - 3)) for row in mixed]
         return synthesise(start, mixed, [transform.synthesis for transform in transforms])
 
-    def _plain_path(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
-        """The same as in the file's head, for every kind of mixing."""
-        spectral: Tensor
-        if self.axial is None:
-            spectral = cast(FourierLayer, self.joint)(field, axes)
-        else:
-            spectral = self.axial(field, axes, factors)
-        if self.squeeze_excite is not None:
-            scale = self.squeeze_excite(mean_over(spectral, axes).T).T
-            spectral = spectral * scale.view(*scale.shape, *[1] * len(axes))
-        if self.pointwise is None:
-            return spectral
-        return spectral + pointwise(self.pointwise.weight, self.pointwise.bias, field)
-
 
 def residual_blocks(field: Tensor, arguments: Sequence[Sequence[Any]]) -> Tensor:
     """Residual blocks one after the other, given what each has."""
     given = [each for block in arguments for each in block]
-    if not torch.is_grad_enabled():
-        return ResidualBlocks.forward(None, len(arguments), field, *given)
-    return cast(Tensor, ResidualBlocks.apply(len(arguments), field, *given))  # type: ignore[no-untyped-call]
+    return cast(Tensor, fused(ResidualBlocks, len(arguments), field, *given))
 
 
 def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform], axes: Sequence[Axis]) -> Tensor:

@@ -41,6 +41,11 @@ def as_one(function: Call) -> Call:
     return call  # type: ignore[return-value]
 
 
+def fused(function: type[torch.autograd.Function], *given: Any) -> Any:
+    """Apply a layer with a gradient of its own; where none is wanted its forward pass keeps nothing."""
+    return function.apply(*given) if torch.is_grad_enabled() else function.forward(None, *given)
+
+
 def force_fp32(forward: Call) -> Call:
     """A module's `forward` in float32 under autocast: for sums over all cells, splines and softmax over space.
 

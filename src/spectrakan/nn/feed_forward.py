@@ -11,13 +11,13 @@ Shapes: fields `(channel, batch, *space)`, scale and shift `(hidden, batch or 1)
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spectrakan.nn.execution import differentiable, plain_forms
+from spectrakan.nn.execution import differentiable, fused, plain_forms
 from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
 from spectrakan.nn.products import cells_of, in_memory, linear, new_cells, product
 
@@ -61,10 +61,7 @@ def feed_forward(
     given = field, first, shift, scale, activation, last, bias, start
     if plain_forms() or field.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
         return plain_feed_forward(*given)  # the fused form takes arrays of one type
-    if not torch.is_grad_enabled():
-        return _FeedForward.forward(None, *given)
-    out: Tensor = _FeedForward.apply(*given)  # type: ignore[no-untyped-call]
-    return out
+    return cast(Tensor, fused(_FeedForward, *given))
 
 
 def plain_feed_forward(

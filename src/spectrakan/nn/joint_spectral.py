@@ -45,11 +45,7 @@ class FourierLayer(nn.Module):
         """`(channel, batch, *space)` to the same shape."""
         channels, batch, *others = field.shape[:-1]
         last = axis_transform(axes[-1], self.bases[-1], self.num_modes, field)
-        start, lines = None, field.flatten(1, -2)
-        if self.pointwise is None:
-            (rows,) = analyse(lines, None, None, last.analysis)
-        else:
-            start, rows = analyse(lines, self.pointwise.weight, self.pointwise.bias, last.analysis)
+        start, rows = analyse(field.flatten(1, -2), self.pointwise, last.analysis)
         rows = axes[-1].summed(rows)
         pairs = rows.view(last.modes, 2, channels, batch, *others).transpose(0, 1)
         mixed = self._between(pairs, axes[:-1]).transpose(0, 1)

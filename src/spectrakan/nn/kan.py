@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spectrakan.errors import ConfigError, ShapeError
-from spectrakan.nn.execution import force_fp32, observed, transformed
+from spectrakan.nn.execution import force_fp32, fused, plain_forms
 from spectrakan.nn.spline_layer import SplineLayer, extended_basis, plain_layer
 from spectrakan.numerics import bspline
 from spectrakan.numerics.quadrature import to_float64
@@ -77,12 +77,10 @@ class KANLayer(nn.Module):
     def feature_major(self, x: Tensor) -> Tensor:
         """The same on `(in, batch)` -> `(out, batch)`."""
         weights = self.base_weight, self.spline_weight, self.coefficients
-        if self.extension == "zero" or torch.compiler.is_compiling() or transformed() or observed():
+        if self.extension == "zero" or plain_forms():
             return plain_layer(x, self.basis(x), *weights)
         given = x.contiguous(), self.knots(), *weights, self.spline_order
-        if not torch.is_grad_enabled():
-            return SplineLayer.forward(None, *given)
-        return cast(Tensor, SplineLayer.apply(*given))  # type: ignore[no-untyped-call]
+        return cast(Tensor, fused(SplineLayer, *given))
 
     def basis(self, x: Tensor) -> Tensor:
         """All B-splines at x `(in, batch)`, with the chosen extension: `(in, G + k, batch)`."""

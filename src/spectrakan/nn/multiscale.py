@@ -7,9 +7,10 @@ Shapes: in `(channels, batch, *space)`, out `(width, batch, *space)`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import cast
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -17,9 +18,8 @@ from spectrakan.nn.axis import Axis, as_like, kept
 from spectrakan.nn.block import Block, BlockSettings, residual_blocks
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.embedding import with_coordinates
-from spectrakan.nn.execution import differentiable, plain_forms
-from spectrakan.nn.pointwise import activate, pointwise
-from spectrakan.nn.products import cells_of, in_memory, new_cells, product
+from spectrakan.nn.pointwise import activate
+from spectrakan.nn.products import in_memory
 from spectrakan.numerics.resample import along_axis, line_matrix, overlap_matrix
 
 
@@ -58,38 +58,7 @@ def lifted(
 
     The channels of the result lie together in each cell.
     """
-    if plain_forms() or field.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
-        return pointwise(weight, bias, field)
-    if not torch.is_grad_enabled():
-        return _Lift.forward(None, weight, bias, field)
-    return cast(Tensor, _Lift.apply(weight, bias, field))  # type: ignore[no-untyped-call]
-
-
-class _Lift(torch.autograd.Function):
-    """Forward and backward of `lifted`: the weights' gradient, a sum over cells and samples, is one product."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor, field: Tensor) -> Tensor:
-        out, cells = new_cells(field, len(weight))
-        torch.addmm(bias, _rows(cells_of(field)), weight.T, out=_rows(cells))
-        if ctx is not None:
-            ctx.save_for_backward(weight, bias, field)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        weight, bias, field = ctx.saved_tensors
-        if torch.is_grad_enabled():  # of second order
-            return differentiable(pointwise, gradients[0], weight, bias, field)
-        rows, by_field = _rows(cells_of(gradients[0])), None
-        if ctx.needs_input_grad[2]:
-            by_field, below = new_cells(field, len(field))
-            torch.mm(rows, weight, out=_rows(below))
-        return product(_rows(cells_of(field)).T, rows).T, rows.sum(0), by_field
-
-
-def _rows(cells: Tensor) -> Tensor:
-    return in_memory(cells).flatten(0, -2)
+    return in_memory(F.linear(in_memory(field.movedim(0, -1)), weight, bias)).movedim(-1, 0)
 
 
 class MultiscaleTrunk(nn.Module):

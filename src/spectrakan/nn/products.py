@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from spectrakan.nn.execution import transformed
 from spectrakan.nn.pointwise import ACTIVATIONS
@@ -39,18 +39,6 @@ def product(first: Float[Tensor, "m k"], second: Float[Tensor, "k n"]) -> Float[
         result: Tensor = torch.ops.mkldnn._linear_pointwise(first, second.T, None, "none", [], "")
         return result
     return first @ second
-
-
-def products(first: Float[Tensor, "stack m k"], second: Float[Tensor, "stack k n"]) -> Float[Tensor, "stack m n"]:
-    """A stack of products without a gradient: each by itself where it is large enough for oneDNN to be faster."""
-    if len(first) == 1:
-        return product(first[0], second[0])[None]
-    fast = ONEDNN and first.dtype == torch.float32 and first.device.type == "cpu"
-    if fast and first[0].numel() * second.shape[2] >= 2 * LARGE:
-        return torch.stack(
-            [product(left, right) for left, right in zip(first.unbind(), second.unbind(), strict=True)]
-        )
-    return torch.bmm(first, second)
 
 
 def linear(
@@ -154,16 +142,14 @@ def _owned(matrix: Tensor, shape: Sequence[int]) -> Tensor:
     return whole
 
 
-def analyse(field: Tensor, weight: Tensor | None, bias: Tensor | None, *matrices: Tensor) -> tuple[Tensor, ...]:
-    """The pointwise product `weight` field + bias (nothing without a weight), then the analysis along each axis.
+def analyse(field: Tensor, pointwise: nn.Linear | None, *matrices: Tensor) -> Any:
+    """The pointwise map of a field (None without one), then its coefficients along each axis.
 
-    `weight` `(out, channel)`, `matrices[a]` `(rows_a, n_a)`; returns `[(out, batch, *space)]` and one
-    coefficient array an axis.
+    `matrices[a]` `(rows_a, n_a)`.
     """
-    if transformed() or not torch.is_grad_enabled():
-        return _analysed(field, weight, bias, *matrices)
-    outputs = _Analyse.apply(field, weight, bias, *matrices)  # type: ignore[no-untyped-call]
-    return tuple(outputs)
+    given = field, *((None, None) if pointwise is None else (pointwise.weight, pointwise.bias)), *matrices
+    made = _analysed(*given) if transformed() or not torch.is_grad_enabled() else _Analyse.apply(*given)  # type: ignore[no-untyped-call]
+    return made if pointwise is not None else (None, *made)
 
 
 def synthesise(start: Tensor | None, coefficients: list[Tensor], matrices: list[Tensor]) -> Tensor:

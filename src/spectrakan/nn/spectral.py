@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from spectrakan.nn.axial import AxialLayer, real_form
 from spectrakan.nn.axis import Axis, axis_transforms
-from spectrakan.nn.execution import Field, differentiable, plain_forms
-from spectrakan.nn.products import analyse, analysis, products, synthesis, synthesise
+from spectrakan.nn.execution import Field, fused, plain_forms
+from spectrakan.nn.products import analyse, analysis, synthesis, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
 
 Factors = Sequence[Tensor | None]
@@ -52,12 +52,7 @@ class ModeMixing(nn.Module):
         gate: Tensor | None = self.gate if whole or self.gate is None else self.gate[:modes]
         if factor is not None:
             rows = multiplied(rows, factor[:modes])
-        if plain_forms():
-            return plain_mix(rows, weight, gate)
-        if not torch.is_grad_enabled():
-            return _Mix.forward(None, rows, weight, gate)
-        mixed: Tensor = _Mix.apply(rows, weight, gate)  # type: ignore[no-untyped-call]
-        return mixed
+        return plain_mix(rows, weight, gate)
 
 
 def plain_mix(rows: Tensor, weight: Tensor, gate: Tensor | None) -> Tensor:
@@ -66,41 +61,6 @@ def plain_mix(rows: Tensor, weight: Tensor, gate: Tensor | None) -> Tensor:
         weight = weight * gate.view(-1, *[1] * (weight.ndim - 1))
     matrices = real_form(weight) if weight.ndim == 4 else weight.transpose(1, 2)
     return torch.bmm(matrices, rows.reshape(len(weight), matrices.shape[2], -1)).view(rows.shape)
-
-
-class _Mix(torch.autograd.Function):
-    """Forward and backward of `plain_mix`, with the real matrices made in one buffer."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, gate: Tensor | None) -> Tensor:
-        modes, width = weight.shape[:2]
-        scaled = weight if gate is None else weight * gate.view(-1, *[1] * (weight.ndim - 1))
-        matrices = scaled
-        if weight.ndim == 4:  # rows that act from the left: (W_r, W_i) and (-W_i, W_r)
-            blocks = weight.new_empty(modes, 2, width, 2, width)
-            blocks[:, 0] = scaled.transpose(2, 3)
-            torch.neg(blocks[:, 0, :, 1], out=blocks[:, 1, :, 0])
-            blocks[:, 1, :, 1] = blocks[:, 0, :, 0]
-            matrices = blocks.view(modes, 2 * width, 2 * width)
-        if ctx is not None:
-            ctx.save_for_backward(rows, weight, gate, matrices)
-        return products(matrices.transpose(1, 2), rows.reshape(modes, matrices.shape[1], -1)).view(rows.shape)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        rows, weight, gate, matrices = ctx.saved_tensors
-        if torch.is_grad_enabled():  # of second order
-            return differentiable(plain_mix, gradients[0], rows, weight, gate)
-        flat = gradients[0].reshape(len(weight), matrices.shape[1], -1)
-        by_rows = products(matrices, flat).view(rows.shape) if ctx.needs_input_grad[0] else None
-        by_weight = products(rows.reshape(flat.shape), flat.transpose(1, 2))
-        if weight.ndim == 4:
-            upper, lower = by_weight.unflatten(2, (2, -1)).unflatten(1, (2, -1)).unbind(1)
-            by_weight = torch.stack([upper[:, :, 0] + lower[:, :, 1], upper[:, :, 1] - lower[:, :, 0]], dim=-1)
-        if gate is None:
-            return by_rows, by_weight, None
-        by_gate = (by_weight * weight).flatten(1).sum(1)
-        return by_rows, by_weight.mul_(gate.view(-1, *[1] * (weight.ndim - 1))), by_gate
 
 
 class AxialSpectral(nn.Module):
@@ -117,14 +77,10 @@ class AxialSpectral(nn.Module):
     def forward(self, field: Field, axes: Sequence[Axis], factors: Factors = ()) -> Field:
         """`(channel, batch, *space)` to the same shape; `factors[a]` `(modes, 2, channel, batch)` multiply modes."""
         if self.fuses(field, axes):
-            given = self.parts(field, axes, factors)
-            if not torch.is_grad_enabled():
-                return AxialLayer.forward(None, plain_axial, field, *given)
-            found: Tensor = AxialLayer.apply(plain_axial, field, *given)  # type: ignore[no-untyped-call]
-            return found
+            return cast(Tensor, fused(AxialLayer, plain_axial, field, *self.parts(field, axes, factors)))
         transforms = axis_transforms(axes, self.bases, self.num_modes, field)
-        rows = analyse(field, None, None, *[transform.analysis for transform in transforms])
-        rows = tuple(axis.summed(row) for axis, row in zip(axes, rows, strict=True))
+        _, *rows = analyse(field, None, *[transform.analysis for transform in transforms])
+        rows = [axis.summed(row) for axis, row in zip(axes, rows, strict=True)]
         return synthesise(None, self.mix(rows, factors), [transform.synthesis for transform in transforms])
 
     def fuses(self, field: Tensor, axes: Sequence[Axis]) -> bool:

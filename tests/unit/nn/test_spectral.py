@@ -12,8 +12,9 @@ from spectrakan.errors import ConfigError
 from spectrakan.nn.axis import Axis, axes_of, axis_transform, uniform_axis
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.joint_spectral import FourierLayer
+from spectrakan.nn.pointwise import pointwise
 from spectrakan.nn.products import analyse, analysis, synthesis, synthesise
-from spectrakan.nn.spectral import AxialSpectral, ModeMixing, plain_mix
+from spectrakan.nn.spectral import AxialSpectral, ModeMixing
 
 WIDTH, MODES, BATCH = 3, 4, 2
 SIZES = [(9,), (16,), (5,), (8, 9), (7, 6), (4, 12), (6, 5, 8), (4, 7, 5)]
@@ -175,17 +176,20 @@ def test_joint_layers_refuse_bases_without_phases():
 @pytest.mark.parametrize("size", [(7,), (4, 5), (2, 3, 4)], ids=str)
 def test_gathered_products_are_the_plain_ones_and_their_gradients_too(size, generator):
     field = field_of(size, generator)
-    weight = torch.randn(4, WIDTH, dtype=torch.float64, generator=generator, requires_grad=True)
-    bias = torch.randn(4, dtype=torch.float64, generator=generator, requires_grad=True)
+    layer = torch.nn.Linear(WIDTH, 4).double()
+    weight, bias = layer.weight, layer.bias
     matrices = [torch.randn(3, cells, dtype=torch.float64, generator=generator) for cells in size]
-    product, *rows = analyse(field, weight, bias, *matrices)
+    product, *rows = analyse(field, layer, *matrices)
     expected = torch.einsum("oc,cb...->ob...", weight, field) + bias.view(-1, 1, *[1] * len(size))
     assert torch.allclose(product, expected, atol=1e-12)
     for axis, (row, matrix) in enumerate(zip(rows, matrices, strict=True)):
         assert torch.allclose(row, analysis(field, matrix, axis), atol=1e-12)
 
     def whole(field, weight, bias):
-        start, *rows = analyse(field, weight, bias, *matrices)
+        layer = torch.nn.Linear(WIDTH, 4)
+        del layer.weight, layer.bias
+        layer.weight, layer.bias = weight, bias
+        start, *rows = analyse(field, layer, *matrices)
         rows = [torch.einsum("oc,rcb...->rob...", weight, row).tanh() for row in rows]
         return synthesise(start, rows, [matrix.T.contiguous() for matrix in matrices])
 
@@ -204,7 +208,12 @@ def test_the_fused_block_is_the_block_on_paper(kind, size, generator):
         for basis in config.bases
     ]
     fused = block._axial_path(block.axial, field, axes, factors)
-    plain = block._plain_path(field, axes, factors)
+    plain = block.axial(field, axes, factors)
+    if block.squeeze_excite is not None:
+        scale = block.squeeze_excite(plain.flatten(2).mean(2).T).T
+        plain = plain * scale.view(*scale.shape, *[1] * len(size))
+    if block.pointwise is not None:
+        plain = plain + pointwise(block.pointwise.weight, block.pointwise.bias, field)
     assert (fused - plain).abs().max() < 1e-11
     probe = torch.randn(fused.shape, dtype=torch.float64, generator=generator)
     ours = torch.autograd.grad((fused * probe).sum(), field)[0]
@@ -223,31 +232,3 @@ def test_a_factor_multiplies_its_own_mode_of_its_own_channel_and_sample_as_a_com
     spectrum[..., :modes] *= torch.view_as_complex(factor.permute(2, 3, 0, 1).contiguous())
     expected = layer(torch.fft.irfft(spectrum, n=cells, dim=2, norm="forward"), axes_for((cells,)))
     assert (layer(field, axes_for((cells,)), [factor]) - expected).abs().max() < 1e-12
-
-
-@pytest.mark.parametrize("gates", [True, False])
-@pytest.mark.parametrize("basis", ["fourier", "cosine"])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_fused_mixing_is_the_plain_one_with_all_its_gradients(basis, gates, dtype, generator):
-    """The float32 case is large enough for the products of single modes by oneDNN."""
-    layer = randomised(ModeMixing(32, 2, basis, gates=gates), generator).to(dtype)
-    rows = torch.randn(4, 32, 2048, dtype=dtype, generator=generator, requires_grad=True)
-    inputs = [rows, *layer.parameters()]
-    fused, plain = layer(rows), plain_mix(rows, layer.weight, layer.gate)
-    with torch.no_grad():
-        assert torch.equal(layer(rows), fused)
-    bar = 1e-11 if dtype == torch.float64 else 1e-3
-    torch.testing.assert_close(fused, plain, rtol=bar, atol=bar)
-    above = torch.randn(plain.shape, dtype=dtype, generator=generator)
-    for ours, true in zip(*(torch.autograd.grad(y, inputs, above) for y in (fused, plain)), strict=True):
-        torch.testing.assert_close(ours, true, rtol=bar, atol=bar * float(true.detach().abs().max()))
-
-
-def test_fused_mixing_has_second_gradients(generator):
-    layer = randomised(ModeMixing(2, 2, "fourier"), generator)
-    rows = torch.randn(4, 2, 3, dtype=torch.float64, generator=generator, requires_grad=True)
-
-    def mix(rows: Tensor, weight: Tensor, gate: Tensor) -> Tensor:
-        return torch.func.functional_call(layer, {"weight": weight, "gate": gate}, (rows,))
-
-    assert torch.autograd.gradgradcheck(mix, (rows, layer.weight, layer.gate))
