@@ -96,14 +96,8 @@ def _sizes(trajectories: Trajectories, distinct: int | None) -> list[str]:
             f"{distinct} distinct trajectories cannot be split into training, validation and test; "
             f"at least {FEWEST_SAMPLES} are needed, or more frames for a split in time"
         )
-    times = np.asarray(trajectories.times, dtype=np.float64)
-    if not trajectories.steady and len(times) < 2:
+    if not trajectories.steady and len(trajectories.times) < 2:
         problems.append("one frame and no separate inputs: a problem in time needs at least 2 frames")
-    if not np.isfinite(times).all():
-        problems.append("times are not finite")
-    elif not bool((np.diff(times) > 0).all()):
-        index = int(np.flatnonzero(np.diff(times) <= 0)[0])
-        problems.append(f"times do not increase: {times[index]:g} before {times[index + 1]:g} at index {index}")
     if min(trajectories.grid.shape) < FEWEST_CELLS:
         cells = " x ".join(str(size) for size in trajectories.grid.shape)
         problems.append(f"{cells} cells: every axis needs at least {FEWEST_CELLS}")

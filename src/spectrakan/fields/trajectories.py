@@ -97,6 +97,8 @@ class Trajectories:
 
     def __post_init__(self) -> None:
         space = self.grid.shape
+        if self.times.ndim != 1 or not (np.isfinite(self.times).all() and (np.diff(self.times) > 0).all()):
+            raise ShapeError("times must be one finite, increasing number for each frame")
         _check("values", self.values.shape, (None, len(self.times), *space, len(self.fields)))
         if self.inputs is not None:
             _check("inputs", self.inputs.shape, (self.num_samples, 1, *space, len(self.input_fields)))
@@ -151,8 +153,6 @@ class Trajectories:
             )
         clock = np.arange(array.shape[1]) if times is None else np.asarray(times)
         instants = ((clock - clock[0]) / np.timedelta64(1, "D") if clock.dtype.kind == "M" else clock).astype(float)
-        if instants.ndim != 1 or not (np.diff(instants) > 0).all():
-            raise ShapeError("times must be one increasing number for each frame")
         rows = None if params is None else np.asarray(params, dtype=np.float64)
         if rows is not None:
             rows = rows[:, None] if rows.ndim == 1 else rows

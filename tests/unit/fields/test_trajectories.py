@@ -62,9 +62,12 @@ def test_what_does_not_fit_is_refused_with_the_remedy(values, fields, message):
         Trajectories.from_arrays(values, fields)
 
 
-def test_times_must_increase():
+@pytest.mark.parametrize(
+    "times", [[0.0, 2.0, 1.0], [0.0, 1.0, np.inf], [0.0, np.nan, 1.0], [[0.0, 1.0, 2.0]]], ids=str
+)
+def test_times_must_be_finite_and_increase(times):
     with pytest.raises(ShapeError, match="increasing"):
-        Trajectories.from_arrays(np.zeros((1, 3, 4, 1)), ("u",), times=[0.0, 2.0, 1.0])
+        Trajectories.from_arrays(np.zeros((1, 3, 4, 1)), ("u",), times=times)
 
 
 def test_xarray_there_and_back():
