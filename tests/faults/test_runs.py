@@ -40,6 +40,16 @@ def begun(launcher, arguments, name, steps=3):
     return process
 
 
+def test_a_run_that_was_killed_before_it_was_bound_to_its_data_goes_on(launcher, reference):
+    """Between the two files of a run's start there is its settings' alone."""
+    folder = launcher.folder / "unbound"
+    folder.mkdir()
+    shutil.copy(launcher.folder / "reference" / "config.yaml", folder)
+    code, errors = launcher.run("train", "--resume", "unbound")
+    assert code == 0, errors
+    assert contents(folder) == reference
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_ends_a_run_after_a_checkpoint_within_one_step(launcher, reference, number, code):
     name = f"signal{code}"

@@ -41,7 +41,9 @@ def train(
     init_from: Annotated[
         Path | None, typer.Option(help="Run or model whose weights training starts from (fine-tuning).")
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/PROBLEM-MODEL-N")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Run folder.", show_default="runs/PROBLEM-MODEL-N")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and noise.", show_default="0")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto")] = None,
     deterministic: Annotated[

@@ -293,7 +293,7 @@ def _keep_data(resolved: Resolved, folder: RunFolder) -> Resolved:
 def _restore(session: Session, folder: RunFolder, saved: Checkpoint | None) -> None:
     """Bind a new run to its folder, or restore the run of that folder; lines logged after its checkpoint go."""
     writes, digest = session.runtime.writes, session.data_sha256
-    if writes and folder.started:
+    if writes and (saved is not None or folder.manifest.is_file()):  # neither, where a run was killed at its start
         session.run_id = folder.verify(data_sha256=digest)
     elif writes:
         folder.write_config(as_mapping(session.config))
