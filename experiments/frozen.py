@@ -35,6 +35,8 @@ def settings_hash(cell: Cell) -> str:
     """SHA-256 of a cell's settings, whatever its seed and the file of its samples."""
     config = comparable(as_mapping(run_settings(cell)))
     config["runtime"] = {**config["runtime"], "seed": None}
+    # A part of a model that is off counts as absent, so that one that comes later leaves the others' hashes alone.
+    config["model"] = {key: value for key, value in config["model"].items() if value is not None}
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
 
 

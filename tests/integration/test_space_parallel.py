@@ -39,6 +39,7 @@ RUN = [
     "model.num_layers=2",
     "model.num_modes=3",
     "model.ema_decay=0.9",
+    "model.range_margin=0.1",
     "runtime.log_steps=1",
     "runtime.precision=float64",
     "training.epochs=6",

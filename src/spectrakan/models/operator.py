@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -42,6 +42,7 @@ class Operator(nn.Module):
     """Whether fields may be cut among processes (`fields/grid_part`)."""
     residual_scale: Tensor
     frame_weights: Tensor
+    limits: Tensor | None
     fitted: Tensor
 
     def __init__(self, signature: OperatorSignature, config: Any, stages: Stages | None = None) -> None:
@@ -61,6 +62,8 @@ class Operator(nn.Module):
         self.product_gain = nn.Parameter(torch.zeros(fields)) if self.stages.multiplicative_readout else None
         self.register_buffer("residual_scale", torch.ones(fields))
         self.register_buffer("frame_weights", torch.ones(signature.history))
+        ends = torch.tensor([[-torch.inf], [torch.inf]]).repeat(1, fields)
+        self.register_buffer("limits", None if self.stages.range_margin is None else ends)
         self.register_buffer("fitted", torch.zeros((), dtype=torch.bool))
         self._warns = True
         self._decays = decay != 1.0 and signature.history > 1
@@ -100,14 +103,14 @@ class Operator(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} must define _forward")
 
     def postprocess(self, output: Tensor, history: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """The prediction at unit scale from the network's output: product, filter, then the last or mean field."""
+        """The prediction at unit scale from the network's output: product, filter, the last or mean field, limits."""
         residual = self.residual(output, history)
         if self.output_filter is not None:
             residual = self.output_filter(residual.movedim(-1, 0), axes).movedim(0, -1)
-        if self.predict == "direct":
-            return residual
-        reference = history[:, -1] if self.mean_field is None else self.mean_field(axes)
-        return reference + self.residual_scale * residual
+        if self.predict != "direct":
+            reference = history[:, -1] if self.mean_field is None else self.mean_field(axes)
+            residual = reference + self.residual_scale * residual
+        return residual if self.limits is None else residual.clamp(*self.limits)
 
     def residual(self, output: Tensor, history: Tensor) -> Tensor:
         """The residual before the filter: the output, or N_1 + gain tanh(N_2) u_last of its two halves."""
@@ -182,6 +185,8 @@ class Operator(nn.Module):
             self.mean_field.fit((w.targets.flatten(0, 1) for w in windows), axes, self.output_units.normalize)
         if self.predict != "direct":
             self._fit_residual_scale(windows)
+        if self.limits is not None:
+            self._fit_limits(self.limits, windows)
         if self.output_filter is not None:
             self.output_filter.fit(
                 ((self.target_residual(w)[:, step] / self.residual_scale).movedim(-1, 0), self.axes(w.inputs, w.grid))
@@ -264,6 +269,16 @@ class Operator(nn.Module):
             squares += summed(residual.square().flatten(0, -2).sum(0).cpu(), window.grid)
             count += summed(torch.full_like(count, residual[..., 0].numel()), window.grid)
         self.residual_scale.copy_((squares / count).sqrt().clamp_min(1e-8))
+
+    def _fit_limits(self, limits: Tensor, windows: Iterable[Window]) -> None:
+        found = torch.full_like(limits, -torch.inf)  # of the least with its sign changed, and of the largest
+        for window in windows:
+            targets = self.output_units.normalize(window.targets).flatten(0, -2)
+            ends = torch.stack([-targets.amin(0), targets.amax(0)])
+            ends = window.grid.space.largest(ends) if isinstance(window.grid, GridPart) else ends
+            found = torch.maximum(found, ends)
+        low, high = found + cast(float, self.stages.range_margin) * found.sum(0)
+        limits.copy_(torch.stack([-low, high]))
 
     def _set_decay(self, decay: float) -> None:
         ages = torch.arange(self.signature.history - 1, -1, -1, device=self.frame_weights.device)

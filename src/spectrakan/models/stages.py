@@ -3,7 +3,8 @@
     u_next(x) = b(x) + s G[ r(x) ],     r = N(q^age u),     or r = N_1 + gain tanh(N_2) u_last
 
 b is the last frame, the mean training field or nothing, s the residual's standard deviation in the training data, G
-the output filter (`nn/output_filter`) and q the decay of the history.
+the output filter (`nn/output_filter`) and q the decay of the history. With `range_margin` u_next is cut off at the
+ends of the training data's range, widened by that share of it.
 """
 
 from collections.abc import Iterable
@@ -40,6 +41,9 @@ class Stages:
     history_decay: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = 1.0
     """Factor q by which an input frame is multiplied for each frame of its age; `auto` fits it to the correlation of
     successive increments in the training data."""
+    range_margin: Annotated[float, Field(ge=0)] | None = None
+    """Share of the training data's range by which predictions may leave it, so that no rollout explodes; None: no
+    limit."""
     ema_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Decay of the exponential moving average of the weights that training validates and keeps; 0: no average."""
 

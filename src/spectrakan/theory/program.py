@@ -149,6 +149,9 @@ class Program(TorchFunctionMode):
         if len(product) == 2 and name in PRODUCTS:
             out = self._product(PRODUCTS[name], *product)
             return args[0] + out if name == "addcmul" else out
+        if name == "clamp" and not any(map(_varies, args[1:])):  # to an interval, by two rectifiers
+            above = [self.node(lambda centre: Curve("relu", centre), args[0] - end) for end in args[1:]]
+            return args[1] + above[0] - above[1]
         if name == "softmax" and (options.get("dim", args[-1])) == -1:
             weights = func(*args, **options)
             if self._pools == len(self._weights):

@@ -97,6 +97,35 @@ def test_a_product_is_silent_at_first_bounded_and_multiplies_each_field_by_its_o
         steady(multiplicative_readout=True)
 
 
+@pytest.mark.parametrize("name", ["spectrakan", "unet", "persistence"])
+def test_predictions_are_cut_off_beyond_the_range_of_the_training_data(name, generator, tmp_path):
+    """Each field at its own ends, widened by the margin; inside nothing changes, and rollouts cannot explode."""
+    frames = torch.rand(6, 5, 16, 2, generator=generator) * torch.tensor([1.0, 20.0]) + torch.tensor([3.0, -50.0])
+    low, high = (getattr(frames[:, 3:].flatten(0, -2), end)(0) for end in ("amin", "amax"))
+    unfiltered = {} if name == "persistence" else {"noise_level": 0.0}
+    free, held = small(name, EVOLVING, **unfiltered), small(name, EVOLVING, range_margin=0.25, **unfiltered)
+    for model in (free, held):
+        model.fit_statistics(frames[:, :3], frames[:, 3:])
+    ends = low - 0.25 * (high - low), high + 0.25 * (high - low)
+    start = frames[:, :3] + torch.tensor([0.0, 100.0])
+    with torch.no_grad():
+        expected = free(start).clamp(*ends)
+        assert float((free(start) - expected).abs().max()) > 1, "something is cut off"
+        torch.testing.assert_close(held(start), expected, rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(held(frames[:, :3]), free(frames[:, :3]).clamp(*ends), rtol=1e-5, atol=1e-4)
+    held.save_pretrained(tmp_path / "held")
+    torch.testing.assert_close(sk.from_pretrained(tmp_path / "held").limits, held.limits)
+
+
+def test_a_network_that_grows_without_limit_stays_in_range_for_any_time(generator):
+    model = silenced(small("fno", EVOLVING, range_margin=0.1, noise_level=0.0))
+    frames = torch.rand(6, 5, 16, 2, generator=generator)
+    model.fit_statistics(frames[:, :3], frames[:, 3:])
+    model._forward = lambda history, params, axes: 1e3 * history[:, -1]
+    found = sk.rollout(model, frames[:, :3], horizon=200)
+    assert -0.11 < float(found.min()) < 0 < 1 < float(found.max()) < 1.11
+
+
 @pytest.mark.parametrize(("turns", "expected"), [(1.0, 1.0), (-1.0, LEAST_DECAY)])
 def test_an_automatic_decay_is_the_correlation_of_increments(turns, expected):
     """A field that continues as before, and one that turns back at every frame."""
