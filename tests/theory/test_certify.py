@@ -120,6 +120,21 @@ def test_no_attack_beats_a_bound_in_any_variant(config):
     assert max(ratios.values()) < 10
 
 
+def test_predictions_that_are_cut_off_have_bounds_that_hold_and_are_smaller():
+    free, cut = (small_model(predict="direct", range_margin=margin) for margin in (None, 0.0))
+    frames = torch.randn(1, 2, 9, 1, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        values = free(frames)
+    assert cut.limits is not None
+    cut.limits.copy_(torch.stack([values.quantile(0.3), values.quantile(0.7)])[:, None])
+    held(cut, 0.5, (9,))
+    bounds = []
+    for model in (free.double().eval().requires_grad_(False), cut):
+        history = frames.double()
+        bounds.append(bound_sample(model, history, None, model.axes(history, None), [0.5])[0].change["prediction"])
+    assert bounds[1] < 0.6 * bounds[0]
+
+
 def test_two_dimensions():
     assert max(held(small_model(2, coarse_mixing="joint", basis="auto"), 0.1, (6, 5)).values()) < 10
 

@@ -15,6 +15,8 @@ from typing import Literal
 from spectrakan.runs import as_json
 
 Status = Literal["certified", "estimated"]
+LOOSE = 1_000
+"""Ratio of a bound to the worst found from which its sentence says that it is of no use."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ class Certificate:
         if not math.isfinite(entry.value):
             return f"{name}: the prediction's change has no finite bound; {found}"
         bound = f"{100 * self.radius * entry.value:.3g} % of its own"
+        if entry.ratio is not None and entry.ratio > LOOSE:
+            return f"{name}: the bound that is proved, {bound}, is too loose to be of use; {found}"
         return f"{name} change the prediction anywhere by at most {bound}; {found}"
 
     def capped(self, cap: float, measure: str) -> Certificate:

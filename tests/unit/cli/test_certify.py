@@ -70,6 +70,16 @@ def test_bounds_that_hold_are_written_and_shown(run, tmp_path, capsys):
     assert (tmp_path / "certificate.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize(("bound", "loose"), [(100.0, False), (2000.0, True)])
+def test_a_bound_far_above_the_worst_found_is_called_too_loose(bound, loose):
+    found = certificate(2.0, 1.0)
+    entry = Entry(bound, "certified", "prediction", 1.0)
+    sentence = replace(found, entries={**found.entries, "prediction_change": entry}).sentence
+    assert ("too loose to be of use" in sentence) == loose
+    assert f"{10 * bound:.3g} % of its own" in sentence
+    assert "worst found 10 %" in sentence
+
+
 def test_the_picture_has_the_bound_and_the_worst_found_against_the_radius():
     module = import_module("spectrakan.cli.certify")
     unproved = Entry(0.5, "estimated", "prediction", 0.5)
