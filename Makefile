@@ -77,7 +77,7 @@ release: $(INSTALLED)
 	$(BIN)/python tools/make_release.py
 
 doctest: $(INSTALLED)
-	$(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' -o testpaths= --ignore=docs/examples src/spectrakan README.md docs
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' -o testpaths= --ignore=docs/examples src/spectrakan README.md docs
 
 reproduce: $(INSTALLED)
 	$(BIN)/python -m experiments $(TABLES)
