@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,5 +34,29 @@ def test_the_readme_tells_what_was_measured():
     assert f"in {min(answers[64]):.1f} to {max(answers[64]):.1f} at 64²" in text
     splines = {row["batch"]: row["pykan"] / row["ours"] for row in record["kan"]}
     assert f"{splines[4096]:.1f} times as fast as pykan at a batch of 4096" in text
-    assert splines[16] < 1.05
-    assert max(record["growth"][name] for name in OURS) < 1.05
+    assert f"{splines[256]:.1f} times at 256 and {splines[16]:.1f} times at 16" in text
+    powers = [record["growth"][name] for name in OURS]
+    assert f"to the power {min(powers):.2f} to {max(powers):.2f}" in text
+    both = {
+        kind: [row for row in record["two_threads"] if row["kind"].endswith(kind)] for kind in ("step", "inference")
+    }
+    (two,), (answered,) = (ratios(rows, "seconds").values() for rows in both.values())
+    said = f"a step takes {min(two):.2f} to {max(two):.2f} of FNO's time, inference {min(answered):.2f} to"
+    assert f"{said} {max(answered):.2f}" in text
+    least = [(row["products"] + row["nonlinearities"]) / row["seconds"] for row in record["limit"]["rows"]]
+    assert f"{100 * min(least):.0f} to {100 * max(least):.0f} % of the default's step" in text
+
+
+def test_the_readme_tells_when_the_final_error_of_fno_is_reached():
+    found = json.loads((ROOT / "results" / "short" / "time_to_error.json").read_text())
+    text = " ".join((ROOT / "README.md").read_text().split())
+    names = {
+        "droplet2d": "on droplets",
+        "cns1d": "on compressible flow",
+        "diffusion_reaction1d": "on diffusion-reaction",
+        "shallow_water2d": "on shallow water",
+        "darcy2d": "on Darcy flow",
+    }
+    assert found.keys() == names.keys()
+    for case, entry in found.items():
+        assert re.search(rf"{entry['time_over_fno']:.2f} (of FNO's training time )?{names[case]}", text), case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -75,17 +76,20 @@ def test_wins_tails_and_times_are_told_as_the_records_say():
     results, text = Results.of(SHORT, "families"), " ".join((ROOT / "README.md").read_text().split())
     found = attribution.against_unconditioned(results, attribution.COMPETITORS)
     wins = [compared for _, compared in found.values() if compared.verdict == "wins"]
-    assert len(wins) == 2
+    assert len(wins) == 4
     assert len(found) == 6
-    assert "wins over the best unconditioned model on two of these six cases" in text
+    assert "wins over the best unconditioned model on four of these six cases" in text
     for compared in wins:
-        assert re.search(rf"\({compared.ratio:.2f}, (corrected )?p = {compared.corrected:.3f}\)", text)
+        assert re.search(rf"\({compared.ratio:.2f}, (corrected )?{_chance(compared)}\)", text)
+    assert [compared.ratio <= 0.85 for compared in wins].count(True) == 2
     tails = {
         name: attribution.against_unconditioned(
             results, attribution.COMPETITORS, lambda record, name=name: record["details"]["tails"][name]
         )
-        for name in ("percentile_99", "worst")
+        for name in ("median", "percentile_99", "worst")
     }
+    loses = tails["median"]["droplet2d_hidden"][1]
+    assert f"droplets with hidden gravity is {loses.ratio:.2f} ({_chance(loses)})" in text
     higher, worst = tails["percentile_99"]["cns1d_given"][1].ratio, tails["worst"]["burgers1d_hidden"][1].ratio
     assert (
         f"given viscosities is {higher:.2f} of F-FNO's, the worst sample of hidden Burgers parameters {worst:.2f}"
@@ -99,6 +103,29 @@ def test_wins_tails_and_times_are_told_as_the_records_say():
     assert (
         f"{low:.1f} to {high:.1f} of the training time, SpectraKAN without a token {less:.1f} to {more:.1f}" in text
     )
+
+
+def _chance(compared: Comparison) -> str:
+    return "p < 0.001" if compared.corrected < 0.001 else f"p = {compared.corrected:.3f}"
+
+
+def test_failed_trainings_and_the_rival_with_the_same_summary_are_told_as_the_records_say():
+    results, text = Results.of(SHORT, "families"), " ".join((ROOT / "README.md").read_text().split())
+    whole = results.find("cns1d_given", "spectrakan", "default", "whole")
+    assert whole is not None
+    errors_of = [record["metrics"]["rmse"] for record in whole.records]
+    failed, others = max(errors_of), sorted(errors_of)[:-1]
+    assert f"from {sum(others) / len(others):.2f} to {sum(errors_of) / len(errors_of):.2f}" in text
+    assert f"(error {failed:.2f})" in text
+    trial = "search/cns1d_given-spectrakan-default-s4-range_margin0.1.json"
+    cured = json.loads((ROOT / "results" / "short" / trial).read_text())["details"]["development"]["rmse"]
+    assert f"{cured:.2f} on development samples" in text
+    both = []
+    for name in ("ffno_film", "whole"):
+        found = results.find("burgers1d_hidden", attribution.COMPETITORS[name].model, "default", name)
+        assert found is not None
+        both.append(sum(record["metrics"]["rmse"] for record in found.records) / len(found.records))
+    assert f"({both[0]:.3g} and {both[1]:.3g})" in text
 
 
 def mean_seconds(results: Results, case: str, name: str) -> float:
