@@ -29,8 +29,8 @@ from spectrakan.fields import SpaceGroup, Window
 from spectrakan.processor import REMEDY, keep_freed_memory, needs_cap
 from spectrakan.training.settings import RunSettings, RuntimeSettings
 
-LOST = ("gloo", "NCCL", "Connection", "connection")
-"""What torch says when a process that others wait for is gone."""
+LOST = ("gloo", "nccl", "connection", "timeout", "timed out")
+"""What torch says when a process that others wait for is gone or does not answer."""
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory", "bad_alloc")
 """What torch and the system say when memory is exhausted."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
@@ -160,7 +160,7 @@ def started(config: RuntimeSettings) -> Iterator[Runtime]:
             space = _space_group(config.space_parallel, world, device)
             yield Runtime(device, DTYPES[config.precision], mixed, rank, world, space)
     except RuntimeError as problem:
-        if world > 1 and any(sign in str(problem) for sign in LOST):
+        if world > 1 and any(sign in str(problem).lower() for sign in LOST):
             raise RunError(f"process {rank} lost another process of this run: {problem}") from None
         raise
     finally:

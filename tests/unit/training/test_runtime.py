@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from spectrakan.errors import ConfigError
+from spectrakan.errors import ConfigError, RunError
 from spectrakan.fields import OperatorSignature, Window
 from spectrakan.models import build_model
 from spectrakan.runs import read_log
@@ -109,6 +109,27 @@ def test_the_interpreter_is_left_as_it_was():
         assert torch.are_deterministic_algorithms_enabled()
         assert (runtime.rank, runtime.world_size, runtime.writes) == (0, 1, True)
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Application timeout caused pair closure",  # of a broadcast whose other end hangs
+        "[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation to complete",
+        "[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:50000",
+        "NCCL communicator was aborted on rank 0.",
+        "wait timeout after 8000ms, keys: /start_0//worker/",
+    ],
+)
+def test_every_way_of_losing_another_process_is_one_error_that_says_so(monkeypatch, message):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    with pytest.raises(RunError, match="process 1 lost another process of this run"), started(RuntimeSettings()):
+        raise RuntimeError(message)
+    with pytest.raises(RuntimeError, match="shape") as found, started(RuntimeSettings()):
+        raise RuntimeError("shape mismatch")
+    assert not isinstance(found.value, RunError)
 
 
 def test_compiling_without_a_compiler_is_refused(monkeypatch):
