@@ -123,6 +123,11 @@ def test_a_file_needs_no_problem_name_and_a_mapping_travels_with_the_run(tmp_pat
     assert again.returncode == 0, again.stderr
     later = [np.asarray(sk.load_dataset(elsewhere / name).values) for name in ("later.h5", "again.h5")]
     np.testing.assert_allclose(*later, rtol=1e-6)
+    # Far from what was trained on every value is cut off, and the command says so.
+    write_dataset(tmp_path / "hot.h5", replace(plain, values=plain.values + 1e3))
+    hot = command("predict", "../run", "../hot.h5", "-o", "hot.h5", "--horizon", "3", folder=elsewhere)
+    assert "100.00% of the values were cut off at the range of the training data" in hot.stdout
+    assert "cut off" not in again.stdout
 
 
 def test_a_foreign_file_is_refused_by_the_names_of_its_fields(tmp_path: Path):

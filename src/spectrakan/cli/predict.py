@@ -41,6 +41,7 @@ def predict(
     torchrun --nproc-per-node 8 -m spectrakan predict RUN start.npz -o later.h5 --space-parallel 4
     """
     import numpy as np
+    import torch
 
     from spectrakan.cli.subject import run_data, start_process
     from spectrakan.data.files import write_dataset
@@ -62,6 +63,11 @@ def predict(
     print(
         f"{output}: {made.num_samples} samples, {len(made.times)} frames of {', '.join(f.name for f in made.fields)}"
     )
+    if cut := model.share_at_limits(torch.as_tensor(made.values)):
+        print(
+            f"{cut:.2%} of the values were cut off at the range of the training data, widened by a margin "
+            "(model.range_margin): they are not to be trusted"
+        )
 
 
 def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runtime) -> Trajectories:

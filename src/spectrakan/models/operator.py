@@ -113,6 +113,14 @@ class Operator(nn.Module):
             residual = reference + self.residual_scale * residual
         return residual if self.limits is None else residual.clamp(*self.limits)
 
+    def share_at_limits(self, fields: Tensor) -> float:
+        """Share of predicted values `(..., out)`, in physical units, that were cut off at the limits."""
+        if self.limits is None:
+            return 0.0
+        low, high = self.output_units.denormalize(self.limits).to(fields)
+        near = 1e-6 * (high - low)
+        return float(((fields <= low + near) | (fields >= high - near)).double().mean())
+
     def residual(self, output: Tensor, history: Tensor) -> Tensor:
         """The residual before the filter: the output, or N_1 + gain tanh(N_2) u_last of its two halves."""
         if self.product_gain is None:

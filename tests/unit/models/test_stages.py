@@ -112,6 +112,9 @@ def test_predictions_are_cut_off_beyond_the_range_of_the_training_data(name, gen
         expected = free(start).clamp(*ends)
         assert float((free(start) - expected).abs().max()) > 1, "something is cut off"
         torch.testing.assert_close(held(start), expected, rtol=1e-5, atol=1e-4)
+        cut = float((free(start) != expected).double().mean())
+        assert 0.1 < cut == held.share_at_limits(held(start))
+        assert free.share_at_limits(free(start)) == 0.0
         torch.testing.assert_close(held(frames[:, :3]), free(frames[:, :3]).clamp(*ends), rtol=1e-5, atol=1e-4)
     held.save_pretrained(tmp_path / "held")
     torch.testing.assert_close(sk.from_pretrained(tmp_path / "held").limits, held.limits)
