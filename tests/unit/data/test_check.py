@@ -177,6 +177,14 @@ def test_copies_stay_copies_through_the_solver_and_our_split_keeps_them_together
     assert "copies of training samples" in leaky.problems[0]
 
 
+def test_parts_of_a_split_in_time_share_their_samples():
+    data = generate("diffusion_reaction1d", 3, resolution=16, frames=40)
+    split = split_trajectories(data, SplitSettings(by="time"))
+    health = check_dataset(data, split)
+    assert health.leaked is None
+    assert health.problems == ()
+
+
 def test_a_split_of_another_file_is_refused():
     with pytest.raises(ConfigError, match="names sample 5, the set ends at 2"):
         find_leakage(((0,), (1,), (2,)), Split(train=(0,), test=(5,)))
