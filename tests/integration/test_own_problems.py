@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -269,13 +270,56 @@ def test_a_finished_run_is_extended_and_an_edited_config_is_refused(tmp_path: Pa
         sk.resume(tmp_path / "run")
 
 
+def test_an_extension_that_cannot_begin_leaves_the_finished_run_as_it_is(tmp_path: Path):
+    """A record that is removed first would be lost where the module or the data of the run are missing."""
+    run = sk.train(data=heat(), model=Average(), overrides=SMALL[3:], output=tmp_path / "run")
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.*") if path.is_file()}
+    with pytest.raises(ConfigError, match="hand it in"):
+        sk.resume(tmp_path / "run", epochs=4)
+    data = (tmp_path / "run" / "data.h5").rename(tmp_path / "data.h5")
+    write_dataset(tmp_path / "run" / "data.h5", heat(11))
+    with pytest.raises(RunError, match="go on with the same data"):
+        sk.resume(tmp_path / "run", epochs=4, model=Average())
+    data.rename(tmp_path / "run" / "data.h5")
+    assert {path: path.read_bytes() for path in before} == before
+    longer = sk.resume(tmp_path / "run", epochs=4, model=Average())
+    assert longer.record["config"]["training"]["epochs"] == 4
+    assert run.record["config"]["training"]["epochs"] == 2
+    assert json.loads((tmp_path / "run" / "record.json").read_text()) == longer.record
+
+
+def test_a_file_is_read_at_the_runs_time_step_and_without_parameters_that_it_hides(tmp_path: Path):
+    write_dataset(tmp_path / "data.h5", heat(frames=12))
+    changes = [*SMALL, "data.stride_time=2", "data.use_params=false", "data.history=2"]
+    sk.train(data=tmp_path / "data.h5", overrides=changes, output=tmp_path / "run")
+    scored = command("evaluate", "run", "--data", "data.h5", "--json", folder=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    assert json.loads(scored.stdout)["times"] == pytest.approx([0.4, 0.6, 0.8, 1.0])
+    made = command("predict", "run", "data.h5", "-o", "later.h5", "--horizon", "3", folder=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert sk.load_dataset(tmp_path / "later.h5").times == pytest.approx([0.4, 0.6, 0.8])
+    for words in (
+        ("predict", "run", "data.h5", "-o", "x.h5", "--horizon", "-2"),
+        ("evaluate", "run", "--horizon", "0"),
+    ):
+        done = command(*words, folder=tmp_path)
+        assert done.returncode == 2
+        assert "Invalid value for '--horizon': Input should be greater than or equal to 1" in done.stderr
+
+
 def test_fine_tuning_starts_from_the_weights_of_another_run(tmp_path: Path):
     first = sk.train(data=heat(), overrides=SMALL, output=tmp_path / "first")
     changes = [*SMALL, f"training.init_from={tmp_path / 'first'}", "training.learning_rate=1e-9"]
     tuned = sk.train(data=heat(name="other"), overrides=changes)
     assert torch.allclose(tuned.model.readout.out.weight, first.model.readout.out.weight, atol=1e-6)
-    with pytest.raises(ConfigError, match="holds another model: its config"):
-        sk.train(data=heat(), overrides=[*changes, "model.width=16"])
+    for setting, difference in (
+        ("model.width=16", "config.width: 8 -> 16"),
+        ("model.noise_level=0.0", "stages.noise_level: 0.01 -> 0.0"),
+        ("data.history=2", "signature.history: 1 -> 2"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(f"(its settings -> those of this run): {difference};")):
+            sk.train(data=heat(), overrides=[*changes, setting])
+    assert sk.train(data=heat(), overrides=[*changes, "model.ema_decay=0.5"]).model.stages.ema_decay == 0.5
 
 
 def test_one_model_serves_several_time_steps():

@@ -27,7 +27,7 @@ def predict(
         Path | None,
         typer.Option(help="YAML file that says what the arrays of a foreign file mean.", show_default="the run's"),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Frames to predict.", show_default="the run's")] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Frames to predict.", show_default="the run's")] = None,
     space_parallel: Annotated[int, typer.Option(min=1, help="Processes among which each field is cut.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import torch
 
-from spectrakan.config import build_settings
-from spectrakan.data.files import load_dataset
-from spectrakan.data.prepare import DataSettings, Prepared, find, prepare
+from spectrakan.config import build_settings, read_yaml
+from spectrakan.data.prepare import Prepared, find, prepare
 from spectrakan.data.problems import find_problem
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.evaluation.batches import first_windows
@@ -115,19 +114,17 @@ def load_subject(
 
 
 def run_data(config: RunSettings, path: Path, mapping: Path | None = None) -> Trajectories:
-    """A file read as the run's own data are: its mapping, fields and boundary, unless another mapping is named.
+    """A file read as the run's own data are (mapping, fields, boundary, frames left out, parameters hidden).
 
     A file that lacks the arrays of the run's mapping is read by its own layout.
     """
-    own = config.data
-    if mapping is not None:
-        return load_dataset(path, mapping=mapping)
-    kept = DataSettings(path=str(path.absolute()), mapping=own.mapping, fields=own.fields, boundary=own.boundary)
+    own = config.data if mapping is None else replace(config.data, mapping=read_yaml(mapping))
+    kept = replace(own, path=str(path.absolute()), num_samples=None, frames=None, resolution=None)
     known = find_problem(config.task)
     try:
         return find(known, kept)
     except DataFormatError:
-        if own.mapping is not None:
+        if own.mapping is not None and mapping is None:
             with suppress(DataFormatError):
                 return find(known, replace(kept, mapping=None))
         raise

@@ -139,9 +139,9 @@ class RunFolder:
         content = {key: value for key, value in document.items() if key not in HEAD}
         if _identity(content) != document.get("run_id"):
             raise RunError(f"'{self.manifest}' was changed or damaged; restore it from a copy")
-        if changes := _changes(content["config"], self._stored_config()):
+        if edited := changes(content["config"], self._stored_config()):
             raise RunError(
-                f"'{self.config}' was changed since the run was started ({'; '.join(changes)}): undo this, or start "
+                f"'{self.config}' was changed since the run was started ({'; '.join(edited)}): undo this, or start "
                 "another run with these settings"
             )
         for name, value in identity.items():
@@ -171,14 +171,14 @@ def _identity(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _changes(before: Any, now: Any, key: str = "") -> list[str]:
+def changes(before: Any, now: Any, key: str = "") -> list[str]:
     """Each setting that differs, as `a.b: 1 -> 2`."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return [] if before == now else [f"{key}: {before} -> {now}"]
     return [
         change
         for name in {**before, **now}
-        for change in _changes(before.get(name), now.get(name), f"{key}.{name}" if key else str(name))
+        for change in changes(before.get(name), now.get(name), f"{key}.{name}" if key else str(name))
     ]
 
 

@@ -119,22 +119,21 @@ def resume(
     resolved = resolve(folder.read_config())
     if epochs is not None:
         resolved = _extended(folder, resolved, epochs)
-    if folder.finished:
+    elif folder.finished:
         return Run(from_pretrained(folder.best), read_record(folder.record), folder.path)
     with display(progress) as shown:
-        return _run(resolved, folder, listeners, shown, model)
+        return _run(resolved, folder, listeners, shown, model, extends=epochs is not None)
 
 
 def _extended(folder: RunFolder, resolved: Resolved, epochs: int) -> Resolved:
-    """The run with more epochs; its record is written anew when it is finished again."""
+    """The run with more epochs; its folder is changed once training can begin."""
     now = resolved.config.training.epochs
     if epochs <= now:
         raise ConfigError(f"the run in '{folder.path}' has {now} epochs; extend it to more than that, got {epochs}")
     if not versions(folder.last):
         raise ConfigError(f"'{folder.path}' has no checkpoint to continue from")
-    config = replace(resolved.config, training=replace(resolved.config.training, epochs=epochs))
-    folder.extend(as_mapping(config))
-    return replace(resolved, config=config)
+    training = replace(resolved.config.training, epochs=epochs)
+    return replace(resolved, config=replace(resolved.config, training=training))
 
 
 def _run(
@@ -143,6 +142,7 @@ def _run(
     listeners: Sequence[Listener],
     shown: Display,
     module: nn.Module | None,
+    extends: bool = False,
 ) -> Run:
     for name in resolved.config.runtime.track:
         require_package(name, EXTRAS[name], f"runtime.track=[{name}]")
@@ -152,7 +152,7 @@ def _run(
         if folder is not None and runtime.writes:
             stack.enter_context(folder.held())
         runtime.wait()
-        if folder is not None and folder.finished:
+        if folder is not None and folder.finished and not extends:
             return Run(from_pretrained(folder.best), read_record(folder.record), folder.path)
         saved = None
         if folder is not None and versions(folder.last):  # read early, so that damage shows at once
@@ -178,6 +178,8 @@ def _run(
         session.stop = stop
         if folder is not None:
             _restore(session, folder, saved)
+            if extends and runtime.writes:
+                folder.extend(as_mapping(config))
         told = [*listeners, shown.listener] if runtime.writes else []
         try:
             return _carry_out(session, prepared, folder, told)
