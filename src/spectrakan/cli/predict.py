@@ -54,7 +54,7 @@ def predict(
     resolved = resolve(folder.read_config())
     ahead = horizon or resolved.config.data.horizon or resolved.problem.horizon
     with start_process(device, space_parallel) as runtime:
-        model = from_pretrained(folder.best).to(runtime.device)
+        model = from_pretrained(folder.trained()).to(runtime.device)
         made = predicted(model, run_data(resolved.config, source, mapping), ahead, runtime)
     if not runtime.writes:
         return

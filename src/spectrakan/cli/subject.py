@@ -97,7 +97,7 @@ def load_subject(
     Runs of equal data that share `solved` have them solved once.
     """
     resolved = resolve(folder.read_config())
-    model = from_pretrained(folder.best).to(device)
+    model = from_pretrained(folder.trained()).to(device)
     if data is not None:
         if resolution is not None:
             raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")

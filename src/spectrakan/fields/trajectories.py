@@ -99,6 +99,10 @@ class Trajectories:
         space = self.grid.shape
         if self.times.ndim != 1 or not (np.isfinite(self.times).all() and (np.diff(self.times) > 0).all()):
             raise ShapeError("times must be one finite, increasing number for each frame")
+        for specs in (self.fields, self.input_fields):
+            names = [spec.name for spec in specs]
+            if twice := {name for name in names if names.count(name) > 1}:
+                raise ShapeError(f"each field needs a name of its own, these come twice: {', '.join(sorted(twice))}")
         _check("values", self.values.shape, (None, len(self.times), *space, len(self.fields)))
         if self.inputs is not None:
             _check("inputs", self.inputs.shape, (self.num_samples, 1, *space, len(self.input_fields)))
@@ -343,6 +347,15 @@ class Trajectories:
 
     def __len__(self) -> int:
         return self.num_samples
+
+
+def require_trajectories(data: object, other: str = "") -> None:
+    """Refuse what is no set of trajectories; the error says how arrays, xarray sets and files become one."""
+    if not isinstance(data, Trajectories):
+        raise ConfigError(
+            f"data must be Trajectories{other}, got {type(data).__name__}; arrays become them by "
+            "sk.Trajectories.from_arrays, xarray sets by from_xarray, files by sk.load_dataset"
+        )
 
 
 def _check(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,6 +54,11 @@ class RunFolder:
         """Whether a run was finished here."""
         return self.record.is_file()
 
+    @property
+    def resuming(self) -> str:
+        """The command that continues the run."""
+        return f"spectrakan train --resume {shlex.quote(str(self.path))}"
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make the folder and lock it; one that was made for a run that never began is removed again."""
@@ -86,14 +92,20 @@ class RunFolder:
         if not self.started:
             raise RunError(
                 f"'{self.path}' was deleted or moved while the run was writing to it; put it back and go on with "
-                f"`spectrakan train --resume {self.path}`"
+                f"`{self.resuming}`"
             )
 
     def require_finished(self) -> None:
         """Refuse a folder that holds no run, or one that has not ended."""
         if not self.finished:
-            state = f"not finished; continue it by `spectrakan train --resume {self.path}`"
+            state = f"not finished; continue it by `{self.resuming}`"
             raise ConfigError(f"'{self.path}' is {state if self.started else 'not the folder of a run'}")
+
+    def trained(self) -> Path:
+        """The folder of the best weights; a run that has none yet is refused."""
+        if self.started and not self.best.exists():
+            raise ConfigError(f"'{self.path}' has no trained weights yet; continue it by `{self.resuming}`")
+        return self.best
 
     def write_config(self, mapping: dict[str, Any]) -> None:
         """Keep the resolved settings; data in this folder are named relative to it, so that it can be moved."""

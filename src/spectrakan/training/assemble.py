@@ -84,8 +84,11 @@ def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared,
 
 def training_windows(config: RunSettings, prepared: Prepared) -> Windows:
     """Windows of the training part."""
-    horizon = 1 if prepared.trajectories.steady else config.training.horizon
-    return prepared.windows("train", horizon=horizon)
+    if prepared.trajectories.steady and config.training.horizon > 1:
+        raise ConfigError(
+            f"a steady problem has one frame, got training.horizon={config.training.horizon}; set it to 1"
+        )
+    return prepared.windows("train", horizon=config.training.horizon)
 
 
 def build_operator(
