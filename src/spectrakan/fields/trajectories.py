@@ -205,11 +205,11 @@ class Trajectories:
         single = [dim for dim in first.dims if dim not in (sample_dim, time_dim, *space)]
         before = [key for key in dims if dims[key] == set(first.dims) - {time_dim} and first.sizes[time_dim] == 1]
         known = [key for key in dims if dims[key] == {sample_dim} <= set(first.dims)]
-        located = all(dim in dataset.coords for dim in space)
+        located = bool(space) and all(dim in dataset.coords for dim in space)
         dataset = dataset.squeeze(single).sortby(space if located else [])
         centres = [np.asarray(dataset[dim].values, dtype=np.float64) for dim in space] if located else []
         latitude = next((axis for axis, dim in enumerate(space) if dim.lower() in LATITUDES), None)
-        ends: Any = [boundary] if isinstance(boundary, str) else boundary
+        grid = grid_around(centres, globe_boundary(space, centres[-1]), latitude=latitude) if located else None
 
         def stacked(keys: Sequence[str], *dims: str) -> npt.NDArray[Any]:
             order = [*([sample_dim] if sample_dim in first.dims else []), *dims]
@@ -223,10 +223,8 @@ class Trajectories:
             stacked(names, time_dim, *space),
             specs(names),
             times=dataset[time_dim].values if time_dim in dataset.coords else None,
-            grid=grid_around(centres, ends or globe_boundary(space, centres[-1]), latitude=latitude)
-            if located
-            else None,
-            boundary=ends,
+            grid=grid,
+            boundary=boundary,
             params=stacked(known) if known else None,
             param_names=known,
             inputs=stacked(before, *space) if before else None,

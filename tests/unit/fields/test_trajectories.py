@@ -113,6 +113,7 @@ def test_a_globe_of_xarray_has_the_grid_that_its_file_has(tmp_path):
         assert np.array_equal(made.values, np.asarray(stored.values))
         assert np.array_equal(made.values[0, :, ::-1, :, 0], values[:, 0])
         assert made.times.tolist() == stored.times.tolist() == [0.0, 0.25, 0.5]
+    assert Trajectories.from_xarray(record, boundary=("outflow",)).grid.boundary == ("outflow", "outflow")
     with pytest.raises(ShapeError, match="'land' has other dimensions than 't'; name those that agree by fields="):
         Trajectories.from_xarray(record, ("t", "land"))
 
