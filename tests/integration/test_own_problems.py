@@ -141,6 +141,31 @@ def test_a_foreign_file_is_refused_by_the_names_of_its_fields(tmp_path: Path):
     assert not (tmp_path / "x.h5").exists()
 
 
+def test_a_run_without_its_training_data_predicts_and_scores_other_files(tmp_path: Path):
+    """A run folder is sent to someone who has new data alone."""
+    write_dataset(tmp_path / "data.h5", heat())
+    write_dataset(tmp_path / "new.h5", heat(4))
+    run = sk.train(data=tmp_path / "data.h5", overrides=SMALL, output=tmp_path / "run")
+    (tmp_path / "data.h5").unlink()
+    made = command("predict", "run", "new.h5", "-o", "later.h5", folder=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert sk.load_dataset(tmp_path / "later.h5").values.shape == (4, run.record["horizon"], 16, 1)
+    scored = command("evaluate", "run", "--data", "new.h5", "--json", folder=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    expected = sk.evaluate(run.model, heat(4))["metrics"]["relative_l2"]
+    assert json.loads(scored.stdout)["metrics"]["relative_l2"] == pytest.approx(expected, rel=1e-5)
+    own = command("evaluate", "run", folder=tmp_path)
+    assert own.returncode == 2
+    assert "data.h5" in own.stderr
+    broken = np.array(heat(4).values)
+    broken[2, 0, 5] = np.nan
+    write_dataset(tmp_path / "broken.h5", replace(heat(4), values=broken))
+    for words in (("predict", "run", "broken.h5", "-o", "x.h5"), ("evaluate", "run", "--data", "broken.h5")):
+        done = command(*words, folder=tmp_path)
+        assert done.returncode == 2
+        assert "the first is nan in values: sample 2, frame 0, cell (5), heat" in done.stderr
+
+
 def test_scoring_the_training_file_says_so(tmp_path: Path):
     write_dataset(tmp_path / "data.h5", heat())
     sk.train(data=tmp_path / "data.h5", overrides=SMALL, output=tmp_path / "run")

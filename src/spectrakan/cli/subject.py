@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from spectrakan.config import build_settings, read_yaml
+from spectrakan.data.check import require_finite
 from spectrakan.data.prepare import Prepared, find, prepare
 from spectrakan.data.problems import find_problem
 from spectrakan.errors import ConfigError, DataFormatError
@@ -28,7 +29,7 @@ class Subject:
     """A trained model and the samples on which it is looked at."""
 
     folder: RunFolder
-    resolved: Resolved
+    config: RunSettings
     model: Operator
     trajectories: Trajectories
     samples: Sequence[int]
@@ -41,9 +42,9 @@ class Subject:
     _prepared: Prepared | None = None
 
     @property
-    def config(self) -> RunSettings:
-        """The settings of the run."""
-        return self.resolved.config
+    def resolved(self) -> Resolved:
+        """The run with its problem, for which its own data must be there."""
+        return resolve(self.folder.read_config())
 
     @property
     def trained_at(self) -> int:
@@ -96,21 +97,27 @@ def load_subject(
 
     Runs of equal data that share `solved` have them solved once.
     """
-    resolved = resolve(folder.read_config())
+    config = stored_settings(folder)
     model = from_pretrained(folder.trained()).to(device)
     if data is not None:
         if resolution is not None:
             raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
-        found = run_data(resolved.config, data, mapping)
+        found = run_data(config, data, mapping)
+        require_finite(found, str(data))
         found = found if space is None else found.cut(space)
         note = _training_samples(folder, found)
-        return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
-    solved, key = {} if solved is None else solved, repr((resolved.config.task, resolved.config.data))
-    prepared = solved[key] = solved.get(key) or prepared_run(resolved, resolution, space)
+        return Subject(folder, config, model, found, range(found.num_samples), data.stem, True, note)
+    solved, key = {} if solved is None else solved, repr((config.task, config.data))
+    prepared = solved[key] = solved.get(key) or prepared_run(resolve(folder.read_config()), resolution, space)
     part = prepared.parts["test"]
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")
-    return Subject(folder, resolved, model, part.trajectories, part.samples, "test", False, _prepared=prepared)
+    return Subject(folder, config, model, part.trajectories, part.samples, "test", False, _prepared=prepared)
+
+
+def stored_settings(folder: RunFolder) -> RunSettings:
+    """The settings of a run as they are stored; its own data need not be there."""
+    return build_settings(RunSettings, folder.read_config())
 
 
 def run_data(config: RunSettings, path: Path, mapping: Path | None = None) -> Trajectories:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -173,24 +173,6 @@ def grid_around(
         area = torch.deg2rad(edges[latitude]).sin().diff()
         weights[latitude] = area / area.sum()
     return Grid(plain.coordinates, tuple(edges), tuple(weights), tuple(boundary))
-
-
-def stated_grid(grid: Any, space: tuple[int, ...], boundary: Sequence[Boundary]) -> Grid:
-    """A grid from a `Grid`, one array of cell centres for each axis (in 1D also alone), or None for equal cells.
-
-    One word in `boundary` counts for all axes.
-    """
-    ends: Any = (boundary,) if isinstance(boundary, str) else tuple(boundary)
-    ends = ends * len(space) if len(ends) == 1 else ends
-    if grid is None:
-        return Grid.uniform(space, boundary=ends)
-    if isinstance(grid, Grid):
-        return replace(grid, boundary=ends) if ends else grid
-    centres = [np.asarray(axis, dtype=np.float64) for axis in ([grid] if np.ndim(grid[0]) == 0 else grid)]
-    if any(axis.ndim != 1 for axis in centres):
-        found = ", ".join(str(axis.shape) for axis in centres)
-        raise ShapeError(f"grid must be one array of cell centres for each axis, got arrays of shape {found}")
-    return grid_around(centres, ends)
 
 
 def closes_circle(longitude: Numbers) -> bool:

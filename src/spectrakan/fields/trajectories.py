@@ -8,11 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from spectrakan.errors import ConfigError, ShapeError, require_package
 from spectrakan.fields.display import as_html, draw_sample
-from spectrakan.fields.grid import LATITUDES, Boundary, Grid, globe_boundary, grid_around, stated_grid
+from spectrakan.fields.given import instants, plain_numbers, stated_grid
+from spectrakan.fields.grid import LATITUDES, Boundary, Grid, globe_boundary, grid_around
 from spectrakan.fields.grid_part import GridPart, SpaceGroup
 
 
@@ -142,8 +142,8 @@ class Trajectories:
         Trajectories(my_heat: 8 samples, 5 frames of heat on 32 cells, periodic)
         """
         names, input_names = _specs(fields), _specs(input_fields)
-        array = _numbers("values", values)
-        given = None if inputs is None else _numbers("inputs", inputs)
+        array = plain_numbers("values", values)
+        given = None if inputs is None else plain_numbers("inputs", inputs)
         if given is not None:
             array, given = _with_time_axis(array), _with_time_axis(given)
             input_names = input_names or tuple(FieldSpec(f"input_{index}") for index in range(given.shape[-1]))
@@ -155,13 +155,13 @@ class Trajectories:
             )
         rows, params_of = None, _specs(param_names, "param_names")
         if params is not None:
-            rows = _numbers("params", params).astype(np.float64)
+            rows = plain_numbers("params", params).astype(np.float64)
             rows = rows[:, None] if rows.ndim == 1 else rows
             params_of = params_of or tuple(FieldSpec(f"param_{index}") for index in range(rows.shape[1]))
         return cls(
             values=array,
             grid=stated_grid(grid, array.shape[2:-1], boundary),
-            times=_instants(np.arange(array.shape[1]) if times is None else np.asarray(times)),
+            times=instants(np.arange(array.shape[1]) if times is None else np.asarray(times)),
             fields=names,
             inputs=given,
             input_fields=input_names,
@@ -362,26 +362,6 @@ def _check(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) 
     ):
         wanted = ", ".join("samples" if size is None else str(size) for size in expected)
         raise ShapeError(f"{name} must have shape ({wanted}) to fit grid, times and fields, got {tuple(shape)}")
-
-
-def _numbers(what: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Real numbers in this machine's byte order; masked ones become NaN."""
-    if isinstance(given, torch.Tensor):
-        given = given.detach().cpu()
-    if isinstance(given, np.ma.MaskedArray):
-        given = np.ma.filled(given.astype(np.result_type(given.dtype, np.float32)), np.nan)
-    array = np.asarray(given)
-    if array.dtype.kind not in "fiu":
-        raise ShapeError(f"{what} must be real numbers, got {array.dtype}")
-    return array.astype(np.float64 if array.dtype.itemsize > 8 else array.dtype.newbyteorder("="), copy=False)
-
-
-def _instants(clock: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Times as numbers: dates of any calendar as days since the first, durations as days."""
-    if clock.dtype.kind == "O" and clock.size and hasattr(clock.flat[0], "year"):
-        clock = (clock - clock.flat[0]).astype("timedelta64[us]")
-    clock = clock - clock.flat[0] if clock.dtype.kind == "M" and clock.size else clock
-    return (clock / np.timedelta64(1, "D") if clock.dtype.kind == "m" else clock).astype(np.float64)
 
 
 def _specs(fields: Sequence[str | FieldSpec], what: str = "fields") -> tuple[FieldSpec, ...]:
