@@ -98,17 +98,19 @@ def load_subject(
     Runs of equal data that share `solved` have them solved once.
     """
     config = stored_settings(folder)
-    model = from_pretrained(folder.trained()).to(device)
     if data is not None:
         if resolution is not None:
             raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
+        model = from_pretrained(folder.trained()).to(device)
         found = run_data(config, data, mapping)
         require_finite(found, str(data))
         found = found if space is None else found.cut(space)
         note = _training_samples(folder, found)
         return Subject(folder, config, model, found, range(found.num_samples), data.stem, True, note)
+    resolved = resolve(folder.read_config())
+    model = from_pretrained(folder.trained()).to(device)
     solved, key = {} if solved is None else solved, repr((config.task, config.data))
-    prepared = solved[key] = solved.get(key) or prepared_run(resolve(folder.read_config()), resolution, space)
+    prepared = solved[key] = solved.get(key) or prepared_run(resolved, resolution, space)
     part = prepared.parts["test"]
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")
