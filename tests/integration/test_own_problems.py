@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -144,6 +146,31 @@ def test_a_foreign_file_is_refused_by_the_names_of_its_fields(tmp_path: Path):
     assert not (tmp_path / "x.h5").exists()
 
 
+def test_a_run_without_its_training_data_predicts_and_scores_other_files(tmp_path: Path):
+    """A run folder is sent to someone who has new data alone."""
+    write_dataset(tmp_path / "data.h5", heat())
+    write_dataset(tmp_path / "new.h5", heat(4))
+    run = sk.train(data=tmp_path / "data.h5", overrides=SMALL, output=tmp_path / "run")
+    (tmp_path / "data.h5").unlink()
+    made = command("predict", "run", "new.h5", "-o", "later.h5", folder=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert sk.load_dataset(tmp_path / "later.h5").values.shape == (4, run.record["horizon"], 16, 1)
+    scored = command("evaluate", "run", "--data", "new.h5", "--json", folder=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    expected = sk.evaluate(run.model, heat(4))["metrics"]["relative_l2"]
+    assert json.loads(scored.stdout)["metrics"]["relative_l2"] == pytest.approx(expected, rel=1e-5)
+    own = command("evaluate", "run", folder=tmp_path)
+    assert own.returncode == 2
+    assert "data.h5" in own.stderr
+    broken = np.array(heat(4).values)
+    broken[2, 0, 5] = np.nan
+    write_dataset(tmp_path / "broken.h5", replace(heat(4), values=broken))
+    for words in (("predict", "run", "broken.h5", "-o", "x.h5"), ("evaluate", "run", "--data", "broken.h5")):
+        done = command(*words, folder=tmp_path)
+        assert done.returncode == 2
+        assert "the first is nan in values: sample 2, frame 0, cell (5), heat" in done.stderr
+
+
 def test_scoring_the_training_file_says_so(tmp_path: Path):
     write_dataset(tmp_path / "data.h5", heat())
     sk.train(data=tmp_path / "data.h5", overrides=SMALL, output=tmp_path / "run")
@@ -274,13 +301,150 @@ def test_a_finished_run_is_extended_and_an_edited_config_is_refused(tmp_path: Pa
         sk.resume(tmp_path / "run")
 
 
+def test_an_extension_that_cannot_begin_leaves_the_finished_run_as_it_is(tmp_path: Path):
+    """A record that is removed first would be lost where the module or the data of the run are missing."""
+    run = sk.train(data=heat(), model=Average(), overrides=SMALL[3:], output=tmp_path / "run")
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.*") if path.is_file()}
+    with pytest.raises(ConfigError, match="hand it in"):
+        sk.resume(tmp_path / "run", epochs=4)
+    data = (tmp_path / "run" / "data.h5").rename(tmp_path / "data.h5")
+    write_dataset(tmp_path / "run" / "data.h5", heat(11))
+    with pytest.raises(RunError, match="go on with the same data"):
+        sk.resume(tmp_path / "run", epochs=4, model=Average())
+    data.rename(tmp_path / "run" / "data.h5")
+    assert {path: path.read_bytes() for path in before} == before
+    longer = sk.resume(tmp_path / "run", epochs=4, model=Average())
+    assert longer.record["config"]["training"]["epochs"] == 4
+    assert run.record["config"]["training"]["epochs"] == 2
+    assert json.loads((tmp_path / "run" / "record.json").read_text()) == longer.record
+
+
+def test_a_file_is_read_at_the_runs_time_step_and_without_parameters_that_it_hides(tmp_path: Path):
+    write_dataset(tmp_path / "data.h5", heat(frames=12))
+    changes = [*SMALL, "data.stride_time=2", "data.use_params=false", "data.history=2"]
+    sk.train(data=tmp_path / "data.h5", overrides=changes, output=tmp_path / "run")
+    scored = command("evaluate", "run", "--data", "data.h5", "--json", folder=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    assert json.loads(scored.stdout)["times"] == pytest.approx([0.4, 0.6, 0.8, 1.0])
+    made = command("predict", "run", "data.h5", "-o", "later.h5", "--horizon", "3", folder=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert sk.load_dataset(tmp_path / "later.h5").times == pytest.approx([0.4, 0.6, 0.8])
+    for words in (
+        ("predict", "run", "data.h5", "-o", "x.h5", "--horizon", "-2"),
+        ("evaluate", "run", "--horizon", "0"),
+    ):
+        done = command(*words, folder=tmp_path)
+        assert done.returncode == 2
+        assert "Invalid value for '--horizon': Input should be greater than or equal to 1" in done.stderr
+
+
+ARGUMENTS = """
+import numpy as np, spectrakan as sk
+from torch import nn
+class Last(nn.Module):
+    def forward(self, x, params=None, grid=None):
+        return x[:, -1]
+data = sk.Trajectories.from_arrays(np.random.rand(9, 4, 8, 1), ("u",))
+for act in (
+    lambda: sk.train(data=data.values),
+    lambda: sk.train(data),
+    lambda: sk.train(data=data, model=Last),
+    lambda: sk.evaluate(Last(), "data.h5"),
+    lambda: sk.rollout(Last(), data.values[:, :1], 2),
+):
+    try:
+        act()
+    except sk.errors.SpectraKANError as problem:
+        print(problem)
+"""
+
+
+def test_arguments_of_another_kind_are_refused_with_what_to_give(tmp_path: Path):
+    """In a process without the type checks of the tests, as users have them."""
+    environment = os.environ | {"PYTHONPATH": str(Path(sk.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ARGUMENTS], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    made = "arrays become them by sk.Trajectories.from_arrays, xarray sets by from_xarray, files by sk.load_dataset"
+    assert done.stdout.splitlines() == [
+        f"data must be Trajectories or a file, got ndarray; {made}",
+        "trajectories are given by name: sk.train(data=...)",
+        "model must be a name or a module, got type <class '__main__.Last'>; give Last(...)",
+        f"data must be Trajectories, got str; {made}",
+        "expected an input as a torch tensor, got ndarray; use torch.from_numpy(array)",
+    ]
+
+
+def test_overrides_are_a_text_texts_or_values_and_fields_have_names_of_their_own():
+    for given in ("training.learning_rate=0.5", ["training.learning_rate=0.5"], {"training.learning_rate": 0.5}):
+        few = {"overrides": given, "data": heat(6, frames=3), "model": Average()}
+        assert sk.train(**few).record["config"]["training"]["learning_rate"] == 0.5
+    with pytest.raises(ShapeError, match="these come twice: u"):
+        Trajectories.from_arrays(np.zeros((2, 3, 8, 2)), ("u", "u"))
+
+
+def test_settings_that_a_factory_does_not_take_are_refused():
+    sk.register_model("average", lambda signature, cells=3: Average())
+    with pytest.raises(ConfigError, match=r"takes \(signature, cells=3\).*unexpected .* 'width'"):
+        sk.train(data=heat(), model="average", overrides=["model.width=3"])
+    sk.register_model("bare_class", Average)
+    with pytest.raises(ConfigError, match=r"'bare_class' takes \(\).*too many positional arguments"):
+        sk.train(data=heat(), model="bare_class")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["data.split.by=time"], "split.by=time cuts trajectories in time; these samples are steady"),
+        (
+            ["training.mode=autoregressive", "training.horizon=3"],
+            "a steady problem has one frame, got training.horizon=3",
+        ),
+    ],
+)
+def test_what_a_steady_problem_lacks_is_named(changes: list[str], message: str):
+    data = Trajectories.from_arrays(np.random.default_rng(0).random((9, 8, 1)), ("p",), inputs=np.ones((9, 8, 1)))
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        sk.train(data=data, overrides=[*SMALL, *changes])
+
+
+def test_a_time_step_of_the_data_and_one_that_is_filled_in_exclude_each_other():
+    data = replace(heat(), param_names=("dt",))
+    with pytest.raises(ConfigError, match="the data have a parameter dt of their own"):
+        sk.train(data=data, overrides=[*SMALL, "data.dt_input=true"])
+    assert sk.train(data=data, overrides=SMALL).model.signature.param_names == ("dt",)
+
+
+def test_few_samples_and_frames_name_the_settings_that_help():
+    with pytest.raises(ConfigError, match=r"1 distinct .* split long ones in time \(data\.split\.by=time\)"):
+        sk.train(data=heat(1), overrides=SMALL)
+    with pytest.raises(ConfigError, match=r"history and horizon take 6; lower data\.history or data\.horizon"):
+        sk.train(data=heat(1, frames=20), overrides=[*SMALL, "data.split.by=time"])
+
+
+def test_a_run_without_weights_yet_names_the_command_that_continues_it(tmp_path: Path):
+    sk.train(data=heat(), overrides=SMALL, output=tmp_path / "my run")
+    shutil.rmtree(tmp_path / "my run" / "checkpoints" / "best")
+    (tmp_path / "my run" / "record.json").unlink()
+    for words in (("evaluate", "my run"), ("predict", "my run", "my run/data.h5", "-o", "later.h5")):
+        done = command(*words, folder=tmp_path)
+        assert done.returncode == 2
+        assert "no trained weights yet; continue it by `spectrakan train --resume 'my run'`" in done.stderr
+
+
 def test_fine_tuning_starts_from_the_weights_of_another_run(tmp_path: Path):
     first = sk.train(data=heat(), overrides=SMALL, output=tmp_path / "first")
     changes = [*SMALL, f"training.init_from={tmp_path / 'first'}", "training.learning_rate=1e-9"]
     tuned = sk.train(data=heat(name="other"), overrides=changes)
     assert torch.allclose(tuned.model.readout.out.weight, first.model.readout.out.weight, atol=1e-6)
-    with pytest.raises(ConfigError, match="holds another model: its config"):
-        sk.train(data=heat(), overrides=[*changes, "model.width=16"])
+    for setting, difference in (
+        ("model.width=16", "config.width: 8 -> 16"),
+        ("model.noise_level=0.0", "stages.noise_level: 0.01 -> 0.0"),
+        ("data.history=2", "signature.history: 1 -> 2"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(f"(its settings -> those of this run): {difference};")):
+            sk.train(data=heat(), overrides=[*changes, setting])
+    assert sk.train(data=heat(), overrides=[*changes, "model.ema_decay=0.5"]).model.stages.ema_decay == 0.5
 
 
 def test_one_model_serves_several_time_steps():

@@ -16,7 +16,9 @@ def evaluate(
         list[int] | None,
         typer.Option(help="Cells along the longest axis; may be given several times.", show_default="as trained"),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Frames to predict.", show_default="the problem's")] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="Frames to predict.", show_default="the problem's")
+    ] = None,
     stability: Annotated[
         bool, typer.Option("--stability", help="Roll out to five horizons; report blow-ups.")
     ] = False,

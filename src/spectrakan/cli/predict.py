@@ -27,7 +27,7 @@ def predict(
         Path | None,
         typer.Option(help="YAML file that says what the arrays of a foreign file mean.", show_default="the run's"),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Frames to predict.", show_default="the run's")] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Frames to predict.", show_default="the run's")] = None,
     space_parallel: Annotated[int, typer.Option(min=1, help="Processes among which each field is cut.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
@@ -43,20 +43,21 @@ def predict(
     import numpy as np
     import torch
 
-    from spectrakan.cli.subject import run_data, start_process
+    from spectrakan.cli.subject import run_data, start_process, stored_settings
     from spectrakan.data.files import write_dataset
     from spectrakan.evaluation import check_output
     from spectrakan.models import from_pretrained
-    from spectrakan.runs import RunFolder
+    from spectrakan.runs import RunFolder, read_record
     from spectrakan.training import resolve
 
     check_output(output, force=force)
     folder = RunFolder(run)
-    resolved = resolve(folder.read_config())
-    ahead = horizon or resolved.config.data.horizon or resolved.problem.horizon
+    config = stored_settings(folder)
+    ahead = horizon or config.data.horizon or (read_record(folder.record)["horizon"] if folder.finished else None)
+    ahead = ahead or resolve(folder.read_config()).problem.horizon
     with start_process(device, space_parallel) as runtime:
-        model = from_pretrained(folder.best).to(runtime.device)
-        made = predicted(model, run_data(resolved.config, source, mapping), ahead, runtime)
+        model = from_pretrained(folder.trained()).to(runtime.device)
+        made = predicted(model, run_data(config, source, mapping), ahead, runtime)
     if not runtime.writes:
         return
     write_dataset(output, made, dtype=np.float32)
@@ -77,6 +78,7 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     import numpy as np
     import torch
 
+    from spectrakan.data.check import require_finite
     from spectrakan.evaluation.batches import EvaluationSettings, predicted_batches
     from spectrakan.evaluation.stability import predicted_times
     from spectrakan.fields import FieldSpec
@@ -84,6 +86,7 @@ def predicted(model: Operator, start: Trajectories, horizon: int, runtime: Runti
     signature = model.signature
     if len(start.times) < signature.history:
         raise ShapeError(f"the model starts from {signature.history} frames, the file has {len(start.times)}")
+    require_finite(start if start.steady else start.between(0, signature.history), "the input")
     ahead = 1 if signature.steady else horizon
     names = signature.out_fields or tuple(f"field_{index}" for index in range(signature.out_channels))
     known = {spec.name: spec for spec in start.fields}

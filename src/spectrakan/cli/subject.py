@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from spectrakan.config import build_settings
-from spectrakan.data.files import load_dataset
-from spectrakan.data.prepare import DataSettings, Prepared, find, prepare
+from spectrakan.config import build_settings, read_yaml
+from spectrakan.data.check import require_finite
+from spectrakan.data.prepare import Prepared, find, prepare
 from spectrakan.data.problems import find_problem
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.evaluation.batches import first_windows
@@ -29,7 +29,7 @@ class Subject:
     """A trained model and the samples on which it is looked at."""
 
     folder: RunFolder
-    resolved: Resolved
+    config: RunSettings
     model: Operator
     trajectories: Trajectories
     samples: Sequence[int]
@@ -42,9 +42,9 @@ class Subject:
     _prepared: Prepared | None = None
 
     @property
-    def config(self) -> RunSettings:
-        """The settings of the run."""
-        return self.resolved.config
+    def resolved(self) -> Resolved:
+        """The run with its problem, for which its own data must be there."""
+        return resolve(self.folder.read_config())
 
     @property
     def trained_at(self) -> int:
@@ -97,37 +97,43 @@ def load_subject(
 
     Runs of equal data that share `solved` have them solved once.
     """
-    resolved = resolve(folder.read_config())
-    model = from_pretrained(folder.best).to(device)
+    config = stored_settings(folder)
     if data is not None:
         if resolution is not None:
             raise ConfigError("--resolution solves the run's own samples anew; it cannot go with --data")
-        found = run_data(resolved.config, data, mapping)
+        model = from_pretrained(folder.trained()).to(device)
+        found = run_data(config, data, mapping)
+        require_finite(found, str(data))
         found = found if space is None else found.cut(space)
         note = _training_samples(folder, found)
-        return Subject(folder, resolved, model, found, range(found.num_samples), data.stem, True, note)
-    solved, key = {} if solved is None else solved, repr((resolved.config.task, resolved.config.data))
+        return Subject(folder, config, model, found, range(found.num_samples), data.stem, True, note)
+    resolved = resolve(folder.read_config())
+    model = from_pretrained(folder.trained()).to(device)
+    solved, key = {} if solved is None else solved, repr((config.task, config.data))
     prepared = solved[key] = solved.get(key) or prepared_run(resolved, resolution, space)
     part = prepared.parts["test"]
     if not part.samples:
         raise ConfigError("the run has no test samples; give --data")
-    return Subject(folder, resolved, model, part.trajectories, part.samples, "test", False, _prepared=prepared)
+    return Subject(folder, config, model, part.trajectories, part.samples, "test", False, _prepared=prepared)
+
+
+def stored_settings(folder: RunFolder) -> RunSettings:
+    """The settings of a run as they are stored; its own data need not be there."""
+    return build_settings(RunSettings, folder.read_config())
 
 
 def run_data(config: RunSettings, path: Path, mapping: Path | None = None) -> Trajectories:
-    """A file read as the run's own data are: its mapping, fields and boundary, unless another mapping is named.
+    """A file read as the run's own data are (mapping, fields, boundary, frames left out, parameters hidden).
 
     A file that lacks the arrays of the run's mapping is read by its own layout.
     """
-    own = config.data
-    if mapping is not None:
-        return load_dataset(path, mapping=mapping)
-    kept = DataSettings(path=str(path.absolute()), mapping=own.mapping, fields=own.fields, boundary=own.boundary)
+    own = config.data if mapping is None else replace(config.data, mapping=read_yaml(mapping))
+    kept = replace(own, path=str(path.absolute()), num_samples=None, frames=None, resolution=None)
     known = find_problem(config.task)
     try:
         return find(known, kept)
     except DataFormatError:
-        if own.mapping is not None:
+        if own.mapping is not None and mapping is None:
             with suppress(DataFormatError):
                 return find(known, replace(kept, mapping=None))
         raise

@@ -1,42 +1,18 @@
 """Grids and times from stored coordinates, which are rounded, reversed or one too many."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from spectrakan.data.decoding import mismatch
 from spectrakan.errors import ConfigError
-from spectrakan.fields import Boundary, Grid
+from spectrakan.fields import Grid
+from spectrakan.fields.grid import closes_circle, grid_around
 
 Numbers = npt.NDArray[np.float64]
-
-_ROUNDING = 8 * float(np.finfo(np.float32).eps)
-"""Coordinates are often computed in single precision; this is its rounding after a few operations."""
-
-
-def grid_around(
-    centres: Sequence[Numbers], boundary: Sequence[Boundary] = (), *, latitude: int | None = None
-) -> Grid:
-    """The grid of stored cell centres.
-
-    Centres are kept as stored. Where they are equally spaced up to single precision, faces and volumes are
-    made exactly equal, and the ends of the domain are taken as the round numbers that they nearly are.
-    `latitude` names an axis in degrees whose cells have volumes by the sine of latitude.
-    """
-    plain = Grid.from_centres([torch.from_numpy(axis.copy()) for axis in centres])
-    edges = [_exact_faces(axis, faces) for axis, faces in zip(centres, plain.edges, strict=True)]
-    weights = [edge.diff() / (edge[-1] - edge[0]) for edge in edges]
-    if latitude is not None:
-        edges[latitude] = edges[latitude].clamp(-90.0, 90.0)
-        area = torch.deg2rad(edges[latitude]).sin().diff()
-        weights[latitude] = area / area.sum()
-    return Grid(plain.coordinates, tuple(edges), tuple(weights), tuple(boundary))
 
 
 def globe_grid(latitude: Numbers, longitude: Numbers) -> Grid:
@@ -61,13 +37,6 @@ def globe_grid(latitude: Numbers, longitude: Numbers) -> Grid:
     faces = torch.from_numpy(np.degrees(np.arcsin(sines)))
     shares = torch.from_numpy(weights / weights.sum())
     return replace(grid, edges=(faces, grid.edges[1]), weights=(shares, grid.weights[1]))
-
-
-def closes_circle(longitude: Numbers) -> bool:
-    """Whether one step past the last longitude is the first one again."""
-    steps = np.diff(longitude)
-    gap = 360.0 - (longitude[-1] - longitude[0])
-    return bool(abs(gap - steps.mean()) < 0.01 * steps.mean())
 
 
 def stride_grid(grid: Grid, stride: int) -> Grid:
@@ -102,21 +71,3 @@ def stored_times(path: Path, key: str, stored: Numbers, frames: int) -> Numbers:
         found = f"{times[index]} before {times[index + 1]} at index {index}"
         raise mismatch(path, key, "increasing times", found)
     return times
-
-
-def _exact_faces(centres: Numbers, faces: Tensor) -> Tensor:
-    count = len(centres)
-    width = (centres[-1] - centres[0]) / (count - 1)
-    tolerance = _ROUNDING * float(np.abs(centres).max())
-    even = centres[0] + width * np.arange(count)
-    if tolerance > 0.02 * width or float(np.abs(centres - even).max()) > tolerance:
-        return faces
-    low, high = (_round_number(end, tolerance) for end in (centres[0] - width / 2, centres[-1] + width / 2))
-    return torch.linspace(low, high, count + 1, dtype=torch.float64)
-
-
-def _round_number(number: float, tolerance: float) -> float:
-    """The shortest decimal within the tolerance if it is much shorter than the number, else the number."""
-    digits = math.floor(-math.log10(tolerance)) - 2
-    candidate = round(float(number), digits)
-    return candidate + 0.0 if abs(candidate - number) <= tolerance else float(number)

@@ -15,6 +15,8 @@ from spectrakan.fields.display import facts
 
 FEWEST_SAMPLES = 3
 """Distinct trajectories that a split into training, validation and test needs."""
+FEWEST_STEPS = 16
+"""Steps of float32 that a field must vary by to be learned in float32."""
 LISTED = 10
 """Bad numbers (NaN, infinities) that are listed with their position; all of them are counted."""
 
@@ -52,11 +54,11 @@ class Health:
 def check_dataset(trajectories: Trajectories, split: Split | None = None, progress: Progress | None = None) -> Health:
     """Read a whole set and report its problems: everything that training would refuse later, and copies.
 
-    With `split`, copies of training samples in its other parts are a problem.
+    With `split`, copies of training samples in its other parts are a problem, unless it is one in time.
     """
     ranges, bad_places = survey(trajectories, progress)
     groups = duplicate_groups(trajectories)
-    leaked = None if split is None else find_leakage(groups, split)
+    leaked = None if split is None or split.frames else find_leakage(groups, split)  # in time, parts share samples
     bad = sum(entry.bad_count for entry in ranges)
     problems = [f"{bad} numbers are NaN or infinite, the first is {bad_places[0]}"] if bad else []
     problems += _sizes(trajectories, len(groups) if split is None else None)
@@ -164,6 +166,21 @@ def require_finite(trajectories: Trajectories, source: str) -> None:
                 )
 
 
+def require_resolved(trajectories: Trajectories) -> None:
+    """Refuse fields in float64 that are nearly constant in float32; their first samples are looked at."""
+    for _, values, fields in _arrays(trajectories):
+        if values.dtype.itemsize > 4 and values.shape[0]:
+            numbers = next(blocks(values))[1].reshape(-1, len(fields))
+            for field, low, high in zip(fields, numbers.min(0), numbers.max(0), strict=True):
+                step = float(np.spacing(np.float32(max(abs(low), abs(high)))))
+                # Less than a millionth of a step is rounding of float64: a constant.
+                if 1e-6 * step < high - low < FEWEST_STEPS * step:
+                    raise ConfigError(
+                        f"'{field.name}' varies by {high - low:.3g} about {high:.6g}, where numbers of float32 are "
+                        f"{step:.2g} apart; set runtime.precision=float64, or subtract a constant from the field"
+                    )
+
+
 def _arrays(trajectories: Trajectories) -> Iterator[tuple[str, Array, Sequence[FieldSpec]]]:
     """All arrays of a set with their fields; parameters count as fields without space."""
     yield "values", trajectories.values, trajectories.fields
@@ -177,7 +194,8 @@ def _bad_numbers(name: str, block: npt.NDArray[Any], begin: int, fields: Sequenc
     """The first NaN and infinities of a block, each with its position."""
     found = np.argwhere(~np.isfinite(block))[:LISTED].tolist()
     return [
-        f"{float(block[sample, frame, *cell, channel])} in {name}: sample {begin + sample}, frame {frame}, "
-        f"cell ({', '.join(map(str, cell))}), {fields[channel].name}"
+        f"{float(block[sample, frame, *cell, channel])} in {name}: sample {begin + sample}, "
+        + (f"frame {frame}, cell ({', '.join(map(str, cell))}), " if cell else "")
+        + fields[channel].name
         for sample, frame, *cell, channel in found
     ]

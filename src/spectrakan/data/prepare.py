@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 
 from spectrakan.config import Count, settings
-from spectrakan.data.check import require_finite
+from spectrakan.data.check import require_finite, require_resolved
 from spectrakan.data.files import every_cell, held, load_dataset
 from spectrakan.data.generate import generate, in_memory
 from spectrakan.data.problems import Problem, find_problem, problem_named
@@ -138,6 +138,8 @@ def prepare(
     storage = np.float64 if dtype == torch.float64 else np.float32
     found = own(obtain(entry, unread, progress, storage) if data is None else trimmed(data, config))
     require_finite(found, config.path or entry.name)
+    if dtype == torch.float32:
+        require_resolved(found)
     tests = test_data if test_data is not None else obtain_test(entry, unread, storage)
     tests = None if tests is None else own(tests)
     shares = config.split or (entry.split if tests is None else NO_TEST)
@@ -250,8 +252,8 @@ def _part(name: str, data: Trajectories, split: Split, length: int) -> Part:
         return Part(data.between(start, stop), samples)
     if stop - start < length:
         raise ConfigError(
-            f"the part '{name}' has {stop - start} frames, history and horizon take {length}; lower data.horizon, or "
-            "give the part a larger share"
+            f"the part '{name}' has {stop - start} frames, history and horizon take {length}; lower data.history or "
+            "data.horizon, or give the part a larger share"
         )
     cut = data.between(start, stop).windows_in_time(length)
     return Part(cut, tuple(range(cut.num_samples)))

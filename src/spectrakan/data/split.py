@@ -158,7 +158,7 @@ def split_groups(groups: Sequence[Sequence[int]], config: SplitSettings, seed: i
     if len(groups) < wanted:
         raise ConfigError(
             f"{len(groups)} distinct trajectories cannot fill {wanted} parts; "
-            "give more samples or set the share of a part to 0"
+            "give more samples, split long ones in time (data.split.by=time), or set the share of a part to 0"
         )
     if config.by == "sample_order":
         return _in_time_order(groups, config)

@@ -126,6 +126,8 @@ def signature(trajectories: Trajectories, history: int, *, dt_input: bool = Fals
             f"a steady problem has one input frame and no time step, so history must be 1 and dt_input false, "
             f"got history {history} and dt_input {dt_input}"
         )
+    if dt_input and "dt" in trajectories.param_names:
+        raise ConfigError("the data have a parameter dt of their own; leave dt_input out, or give it another name")
     params = (*trajectories.param_names, *(["dt"] if dt_input else []))
     inputs = trajectories.input_fields if trajectories.steady else trajectories.fields
     return OperatorSignature(

@@ -24,6 +24,7 @@ from spectrakan.evaluation.batches import (
 from spectrakan.evaluation.operators import as_operator
 from spectrakan.fields import Trajectories
 from spectrakan.fields.grid_part import joined, whole_of
+from spectrakan.fields.trajectories import require_trajectories
 from spectrakan.metrics import MetricAccumulator, anomaly_r2
 from spectrakan.models.catalog import MODELS
 from spectrakan.storage import require_writable
@@ -53,6 +54,7 @@ def evaluate(
     `metrics`, `metrics_per_field`, `metrics_per_frame`, `times`, `horizon`, `resolution`, `num_samples`, `task`,
     `model`, and `data`, which says whether fields are as `given`, `solved` or `averaged`.
     """
+    require_trajectories(trajectories)
     data, source = brought_to(trajectories, resolution)
     operator = as_operator(model, data, history)
     chosen = all_or(samples, data)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -14,6 +17,12 @@ from spectrakan.errors import ConfigError, ShapeError
 
 Boundary = Literal["periodic", "wall", "outflow", "dirichlet"]
 BOUNDARIES: tuple[str, ...] = get_args(Boundary)
+LATITUDES = {"lat", "latitude", "lats"}
+LONGITUDES = {"lon", "longitude", "lons"}
+Numbers = npt.NDArray[np.float64]
+
+_ROUNDING = 8 * float(np.finfo(np.float32).eps)
+"""Coordinates are often computed in single precision; this is its rounding after a few operations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,3 +154,54 @@ def _faces_between(centres: Tensor) -> Tensor:
     inner = (centres[1:] + centres[:-1]) / 2
     first = centres[:1] - (inner[:1] - centres[:1])
     return torch.cat([first, inner, centres[-1:] + (centres[-1:] - inner[-1:])])
+
+
+def grid_around(
+    centres: Sequence[Numbers], boundary: Sequence[Boundary] = (), *, latitude: int | None = None
+) -> Grid:
+    """The grid of stored cell centres.
+
+    Centres are kept as stored. Where they are equally spaced up to single precision, faces and volumes are
+    made exactly equal, and the ends of the domain are taken as the round numbers that they nearly are.
+    `latitude` names an axis in degrees whose cells have volumes by the sine of latitude.
+    """
+    plain = Grid.from_centres([torch.from_numpy(axis.copy()) for axis in centres])
+    edges = [_exact_faces(axis, faces) for axis, faces in zip(centres, plain.edges, strict=True)]
+    weights = [edge.diff() / (edge[-1] - edge[0]) for edge in edges]
+    if latitude is not None:
+        edges[latitude] = edges[latitude].clamp(-90.0, 90.0)
+        area = torch.deg2rad(edges[latitude]).sin().diff()
+        weights[latitude] = area / area.sum()
+    return Grid(plain.coordinates, tuple(edges), tuple(weights), tuple(boundary))
+
+
+def closes_circle(longitude: Numbers) -> bool:
+    """Whether one step past the last longitude is the first one again."""
+    steps = np.diff(longitude)
+    gap = 360.0 - (longitude[-1] - longitude[0])
+    return bool(abs(gap - steps.mean()) < 0.01 * steps.mean())
+
+
+def globe_boundary(axes: Sequence[str], longitude: Numbers) -> tuple[Boundary, ...]:
+    """Walls at the poles and a periodic longitude where axes of these names go round the globe; else unknown."""
+    if len(axes) != 2 or axes[0].lower() not in LATITUDES or axes[1].lower() not in LONGITUDES:
+        return ()
+    return ("wall", "periodic") if len(longitude) > 1 and closes_circle(longitude) else ()
+
+
+def _exact_faces(centres: Numbers, faces: Tensor) -> Tensor:
+    count = len(centres)
+    width = (centres[-1] - centres[0]) / (count - 1)
+    tolerance = _ROUNDING * float(np.abs(centres).max())
+    even = centres[0] + width * np.arange(count)
+    if tolerance > 0.02 * width or float(np.abs(centres - even).max()) > tolerance:
+        return faces
+    low, high = (_round_number(end, tolerance) for end in (centres[0] - width / 2, centres[-1] + width / 2))
+    return torch.linspace(low, high, count + 1, dtype=torch.float64)
+
+
+def _round_number(number: float, tolerance: float) -> float:
+    """The shortest decimal within the tolerance if it is much shorter than the number, else the number."""
+    digits = math.floor(-math.log10(tolerance)) - 2
+    candidate = round(float(number), digits)
+    return candidate + 0.0 if abs(candidate - number) <= tolerance else float(number)

@@ -8,11 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from spectrakan.errors import ConfigError, ShapeError, require_package
 from spectrakan.fields.display import as_html, draw_sample
-from spectrakan.fields.grid import Boundary, Grid
+from spectrakan.fields.given import instants, plain_numbers, stated_grid
+from spectrakan.fields.grid import LATITUDES, Boundary, Grid, globe_boundary, grid_around
 from spectrakan.fields.grid_part import GridPart, SpaceGroup
 
 
@@ -99,6 +99,10 @@ class Trajectories:
         space = self.grid.shape
         if self.times.ndim != 1 or not (np.isfinite(self.times).all() and (np.diff(self.times) > 0).all()):
             raise ShapeError("times must be one finite, increasing number for each frame")
+        for specs in (self.fields, self.input_fields):
+            names = [spec.name for spec in specs]
+            if twice := {name for name in names if names.count(name) > 1}:
+                raise ShapeError(f"each field needs a name of its own, these come twice: {', '.join(sorted(twice))}")
         _check("values", self.values.shape, (None, len(self.times), *space, len(self.fields)))
         if self.inputs is not None:
             _check("inputs", self.inputs.shape, (self.num_samples, 1, *space, len(self.input_fields)))
@@ -116,7 +120,7 @@ class Trajectories:
         fields: Sequence[str | FieldSpec],
         *,
         times: npt.ArrayLike | None = None,
-        grid: Grid | Sequence[npt.ArrayLike] | None = None,
+        grid: Grid | Sequence[npt.ArrayLike] | npt.ArrayLike | None = None,
         boundary: Sequence[Boundary] = (),
         params: npt.ArrayLike | None = None,
         param_names: Sequence[str] = (),
@@ -130,42 +134,39 @@ class Trajectories:
         are the input fields, and neither array needs its time axis. `fields` names the last axis. `grid` is a `Grid`
         or one array of cell centres for each axis, by default equal cells on the unit box; `boundary` says
         what happens at the ends of each axis (one word for all axes, or one for each). `times` are by default
-        0, 1, 2, ...; dates become days since the first. `params` `(samples, num_params)` are numbers that differ
-        between samples, such as a viscosity.
+        0, 1, 2, ...; dates become days since the first, durations days. `params` `(samples, num_params)` are numbers
+        that differ between samples, such as a viscosity. Masked numbers become NaN.
 
         >>> heat = np.random.default_rng(0).random((8, 5, 32, 1))
         >>> Trajectories.from_arrays(heat, fields=("heat",), boundary=("periodic",), name="my_heat")
         Trajectories(my_heat: 8 samples, 5 frames of heat on 32 cells, periodic)
         """
         names, input_names = _specs(fields), _specs(input_fields)
-        array = np.asarray(values)
-        given = None if inputs is None else np.asarray(inputs)
+        array = plain_numbers("values", values)
+        given = None if inputs is None else plain_numbers("inputs", inputs)
         if given is not None:
             array, given = _with_time_axis(array), _with_time_axis(given)
             input_names = input_names or tuple(FieldSpec(f"input_{index}") for index in range(given.shape[-1]))
-        if array.dtype.kind not in "fiu":
-            raise ShapeError(f"values must be real numbers, got {array.dtype}")
         if not 4 <= array.ndim <= 6 or array.shape[-1] != len(names):
             raise ShapeError(
                 "values must have axes (samples, time, 1 to 3 axes of space, fields) and as many fields as names, "
                 f"got shape {array.shape} and the names {tuple(spec.name for spec in names)}; a single field without "
                 "its last axis gets one by values[..., None], a single trajectory gets its first by values[None]"
             )
-        clock = np.arange(array.shape[1]) if times is None else np.asarray(times)
-        instants = ((clock - clock[0]) / np.timedelta64(1, "D") if clock.dtype.kind == "M" else clock).astype(float)
-        rows = None if params is None else np.asarray(params, dtype=np.float64)
-        if rows is not None:
+        rows, params_of = None, _specs(param_names, "param_names")
+        if params is not None:
+            rows = plain_numbers("params", params).astype(np.float64)
             rows = rows[:, None] if rows.ndim == 1 else rows
-            param_names = param_names or [f"param_{index}" for index in range(rows.shape[1])]
+            params_of = params_of or tuple(FieldSpec(f"param_{index}") for index in range(rows.shape[1]))
         return cls(
             values=array,
-            grid=_grid(grid, array.shape[2:-1], boundary),
-            times=instants,
+            grid=stated_grid(grid, array.shape[2:-1], boundary),
+            times=instants(np.arange(array.shape[1]) if times is None else np.asarray(times)),
             fields=names,
             inputs=given,
             input_fields=input_names,
             params=rows,
-            param_names=tuple(param_names),
+            param_names=tuple(spec.name for spec in params_of),
             name=name,
         )
 
@@ -180,32 +181,54 @@ class Trajectories:
         boundary: Sequence[Boundary] = (),
         name: str = "",
     ) -> Trajectories:
-        """Trajectories from an `xarray.Dataset` whose variables `fields` (default: all) share their dimensions.
+        """Trajectories from an `xarray.Dataset`: `fields` share their dimensions, by default the most there are.
 
         Without a dimension `sample_dim` the set is one long trajectory. All dimensions but sample and time are
-        space, in the order of the first variable; their coordinates, if there are any, are the cell centres.
+        space, in the order of the first variable; their coordinates, if there are any, are the cell centres, and
+        latitudes and longitudes make the grid that a netCDF file gets. Variables `(sample,)` are parameters; beside
+        fields of one instant those without time are the input fields of a steady problem.
         """
-        names = list(fields) or [str(key) for key in dataset.data_vars]
-        if missing := [key for key in names if key not in dataset.data_vars]:
+        if hasattr(dataset, "to_dataset"):
+            dataset = dataset.to_dataset(name=dataset.name or "u")
+        dims = {str(key): set(item.dims) for key, item in dataset.data_vars.items() if item.dtype.kind in "fiu"}
+        names = [fields] if isinstance(fields, str) else list(fields)
+        names = names or [key for key in dims if len(dims[key]) == max(map(len, dims.values()))]
+        if missing := [key for key in names if key not in dims] or ([] if names else ["of numbers"]):
             raise ShapeError(f"the data set has no variable {', '.join(missing)}; it has {list(dataset.data_vars)}")
         first = dataset[names[0]]
         if time_dim not in first.dims:
             raise ShapeError(f"'{names[0]}' has the dimensions {first.dims}; name the one of time by time_dim=")
-        space = [dim for dim in first.dims if dim not in (sample_dim, time_dim)]
-        order = [*([sample_dim] if sample_dim in first.dims else []), time_dim, *space]
-        stacked = np.stack([dataset[key].transpose(*order).values for key in names], axis=-1)
-        array = stacked if sample_dim in first.dims else stacked[None]
-        located = all(dim in dataset.coords for dim in space)
-        centres = [np.asarray(dataset[dim].values) for dim in space] if located else []
-        for axis, points in enumerate(centres):
-            if len(points) > 1 and points[0] > points[-1]:
-                centres[axis], array = points[::-1], np.flip(array, axis + 2)
+        if other := [key for key in names if dims[key] != set(first.dims)]:
+            raise ShapeError(f"'{other[0]}' has other dimensions than '{names[0]}'; name those that agree by fields=")
+        # Axes of one cell (a level) are dropped.
+        space = [str(dim) for dim in first.dims if dim not in (sample_dim, time_dim) and first.sizes[dim] > 1]
+        single = [dim for dim in first.dims if dim not in (sample_dim, time_dim, *space)]
+        before = [key for key in dims if dims[key] == set(first.dims) - {time_dim} and first.sizes[time_dim] == 1]
+        known = [key for key in dims if dims[key] == {sample_dim} <= set(first.dims)]
+        located = bool(space) and all(dim in dataset.coords for dim in space)
+        dataset = dataset.squeeze(single).sortby(space if located else [])
+        centres = [np.asarray(dataset[dim].values, dtype=np.float64) for dim in space] if located else []
+        latitude = next((axis for axis, dim in enumerate(space) if dim.lower() in LATITUDES), None)
+        grid = grid_around(centres, globe_boundary(space, centres[-1]), latitude=latitude) if located else None
+
+        def stacked(keys: Sequence[str], *dims: str) -> npt.NDArray[Any]:
+            order = [*([sample_dim] if sample_dim in first.dims else []), *dims]
+            array = np.stack([dataset[key].transpose(*order).values for key in keys], axis=-1)
+            return array if sample_dim in first.dims else array[None]
+
+        def specs(keys: Sequence[str]) -> tuple[FieldSpec, ...]:
+            return tuple(FieldSpec(key, str(dataset[key].attrs.get("units", ""))) for key in keys)
+
         return cls.from_arrays(
-            array,
-            tuple(FieldSpec(key, str(dataset[key].attrs.get("units", ""))) for key in names),
+            stacked(names, time_dim, *space),
+            specs(names),
             times=dataset[time_dim].values if time_dim in dataset.coords else None,
-            grid=centres or None,
+            grid=grid,
             boundary=boundary,
+            params=stacked(known) if known else None,
+            param_names=known,
+            inputs=stacked(before, *space) if before else None,
+            input_fields=specs(before),
             name=name or str(dataset.attrs.get("title", "own_problem")),
         )
 
@@ -324,6 +347,15 @@ class Trajectories:
         return self.num_samples
 
 
+def require_trajectories(data: object, other: str = "") -> None:
+    """Refuse what is no set of trajectories; the error says how arrays, xarray sets and files become one."""
+    if not isinstance(data, Trajectories):
+        raise ConfigError(
+            f"data must be Trajectories{other}, got {type(data).__name__}; arrays become them by "
+            "sk.Trajectories.from_arrays, xarray sets by from_xarray, files by sk.load_dataset"
+        )
+
+
 def _check(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) -> None:
     if len(shape) != len(expected) or any(
         want not in (None, have) for have, want in zip(shape, expected, strict=True)
@@ -332,27 +364,15 @@ def _check(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) 
         raise ShapeError(f"{name} must have shape ({wanted}) to fit grid, times and fields, got {tuple(shape)}")
 
 
-def _specs(fields: Sequence[str | FieldSpec]) -> tuple[FieldSpec, ...]:
+def _specs(fields: Sequence[str | FieldSpec], what: str = "fields") -> tuple[FieldSpec, ...]:
     if isinstance(fields, str):
-        raise ShapeError(f"fields must be a list of names such as ('{fields}',), got the text '{fields}'")
+        raise ShapeError(f"{what} must be a list of names such as ('{fields}',), got the text '{fields}'")
     return tuple(entry if isinstance(entry, FieldSpec) else FieldSpec(str(entry)) for entry in fields)
 
 
 def _with_time_axis(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A steady field `(samples, *space, fields)` with a time axis of one frame, unless it has one."""
     return array if array.ndim >= 4 and array.shape[1] == 1 else array[:, None]
-
-
-def _grid(grid: Grid | Sequence[npt.ArrayLike] | None, space: tuple[int, ...], boundary: Sequence[Boundary]) -> Grid:
-    ends: tuple[Boundary, ...] = tuple([boundary] if isinstance(boundary, str) else boundary)  # type: ignore[list-item]
-    if len(ends) == 1:
-        ends = ends * len(space)
-    if grid is None:
-        return Grid.uniform(space, boundary=ends)
-    if isinstance(grid, Grid):
-        return replace(grid, boundary=ends) if ends else grid
-    centres = [torch.from_numpy(np.array(axis, dtype=np.float64)) for axis in grid]
-    return Grid.from_centres(centres, ends)
 
 
 def _cut(array: Array, *key: Any) -> Array:

@@ -321,7 +321,10 @@ class Operator(nn.Module):
                 f"expected an input of shape {expected} = (batch, history, *space, fields), got {tuple(x.shape)}"
             )
         if min(x.shape[2:-1]) < MIN_CELLS:
-            raise ShapeError(f"expected at least {MIN_CELLS} cells along each axis, got {tuple(x.shape[2:-1])}")
+            cells = tuple(x.shape[2:-1])
+            raise ShapeError(
+                f"expected at least {MIN_CELLS} cells along each axis, got {cells}; drop axes of one cell"
+            )
         if not len(x):
             raise ShapeError(f"expected at least one sample, got an input of shape {tuple(x.shape)}")
         if params is not None:

@@ -49,7 +49,13 @@ class ModuleOperator(Operator):
         self.name = name
         if not isinstance(module, nn.Module):
             outputs = dataclasses.replace(signature, out_channels=self.network_out_channels, out_fields=())
-            module = module(outputs if stages.multiplicative_readout else signature, **config.settings)
+            given = outputs if stages.multiplicative_readout else signature
+            try:
+                inspect.signature(module).bind(given, **config.settings)
+            except TypeError as problem:
+                takes = f"takes {inspect.signature(module)}, and is called with a signature and the model's settings"
+                raise ConfigError(f"the factory of model '{name}' {takes}: {problem}") from None
+            module = module(given, **config.settings)
         if not isinstance(module, nn.Module):
             raise ConfigError(
                 f"the factory of model '{name}' must return a torch.nn.Module, got {type(module).__name__}"

@@ -32,6 +32,8 @@ def rollout(
     >>> rollout(model, torch.zeros(3, 2, 16, 1), horizon=5).shape
     torch.Size([3, 5, 16, 1])
     """
+    if not isinstance(x, Tensor):
+        raise ShapeError(f"expected an input as a torch tensor, got {type(x).__name__}; use torch.from_numpy(array)")
     signature = getattr(model, "signature", None)
     if isinstance(signature, OperatorSignature) and not signature.evolves:
         raise ShapeError(

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,6 +54,11 @@ class RunFolder:
         """Whether a run was finished here."""
         return self.record.is_file()
 
+    @property
+    def resuming(self) -> str:
+        """The command that continues the run."""
+        return f"spectrakan train --resume {shlex.quote(str(self.path))}"
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make the folder and lock it; one that was made for a run that never began is removed again."""
@@ -86,14 +92,20 @@ class RunFolder:
         if not self.started:
             raise RunError(
                 f"'{self.path}' was deleted or moved while the run was writing to it; put it back and go on with "
-                f"`spectrakan train --resume {self.path}`"
+                f"`{self.resuming}`"
             )
 
     def require_finished(self) -> None:
         """Refuse a folder that holds no run, or one that has not ended."""
         if not self.finished:
-            state = f"not finished; continue it by `spectrakan train --resume {self.path}`"
+            state = f"not finished; continue it by `{self.resuming}`"
             raise ConfigError(f"'{self.path}' is {state if self.started else 'not the folder of a run'}")
+
+    def trained(self) -> Path:
+        """The folder of the best weights; a run that has none yet is refused."""
+        if self.started and not self.best.exists():
+            raise ConfigError(f"'{self.path}' has no trained weights yet; continue it by `{self.resuming}`")
+        return self.best
 
     def write_config(self, mapping: dict[str, Any]) -> None:
         """Keep the resolved settings; data in this folder are named relative to it, so that it can be moved."""
@@ -139,9 +151,9 @@ class RunFolder:
         content = {key: value for key, value in document.items() if key not in HEAD}
         if _identity(content) != document.get("run_id"):
             raise RunError(f"'{self.manifest}' was changed or damaged; restore it from a copy")
-        if changes := _changes(content["config"], self._stored_config()):
+        if edited := changes(content["config"], self._stored_config()):
             raise RunError(
-                f"'{self.config}' was changed since the run was started ({'; '.join(changes)}): undo this, or start "
+                f"'{self.config}' was changed since the run was started ({'; '.join(edited)}): undo this, or start "
                 "another run with these settings"
             )
         for name, value in identity.items():
@@ -171,14 +183,14 @@ def _identity(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _changes(before: Any, now: Any, key: str = "") -> list[str]:
+def changes(before: Any, now: Any, key: str = "") -> list[str]:
     """Each setting that differs, as `a.b: 1 -> 2`."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return [] if before == now else [f"{key}: {before} -> {now}"]
     return [
         change
         for name in {**before, **now}
-        for change in _changes(before.get(name), now.get(name), f"{key}.{name}" if key else str(name))
+        for change in changes(before.get(name), now.get(name), f"{key}.{name}" if key else str(name))
     ]
 
 

@@ -14,10 +14,11 @@ from spectrakan.errors import ConfigError
 from spectrakan.fields import Window
 from spectrakan.fields.grid_part import summed, whole_of
 from spectrakan.models import build_model, from_pretrained, wrap_module
-from spectrakan.models.operator import Operator
+from spectrakan.models.operator import Operator, describe_model
 from spectrakan.models.rollout import rollout
 from spectrakan.numerics.quadrature import to_float64
 from spectrakan.runs import data_digest
+from spectrakan.runs.folder import changes
 from spectrakan.training.objective import Objective
 from spectrakan.training.runtime import Runtime, synchronise_norms
 from spectrakan.training.session import Session
@@ -83,8 +84,11 @@ def calibrate_operator(model: Operator, config: RunSettings, prepared: Prepared,
 
 def training_windows(config: RunSettings, prepared: Prepared) -> Windows:
     """Windows of the training part."""
-    horizon = 1 if prepared.trajectories.steady else config.training.horizon
-    return prepared.windows("train", horizon=horizon)
+    if prepared.trajectories.steady and config.training.horizon > 1:
+        raise ConfigError(
+            f"a steady problem has one frame, got training.horizon={config.training.horizon}; set it to 1"
+        )
+    return prepared.windows("train", horizon=config.training.horizon)
 
 
 def build_operator(
@@ -102,11 +106,14 @@ def build_operator(
         )
     model = build_model(name, signature, variant=variant, **named)
     if config.training.init_from is not None:
-        source, kept = from_pretrained(config.training.init_from), ("name", "config", "signature")
-        if differing := [key for key in kept if getattr(model, key) != getattr(source, key)]:
+        source = from_pretrained(config.training.init_from)
+        there, here = map(describe_model, (source, model))
+        if source.state_dict().keys() == model.state_dict().keys():  # stages may then differ in their settings
+            there["stages"] = here["stages"]
+        if differing := changes(there, here):
             raise ConfigError(
-                f"training.init_from holds another model: its {', '.join(differing)} differ; build the same one "
-                f"({source.name}, {source.config}), or leave init_from out"
+                "training.init_from holds another model (its settings -> those of this run): "
+                f"{'; '.join(differing)}; build the same one, or leave init_from out"
             )
         model.load_state_dict(source.state_dict())
     return model.to(runtime.device, runtime.dtype)

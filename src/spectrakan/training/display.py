@@ -84,7 +84,8 @@ def display(shown: bool | None = None) -> Iterator[Display]:
             TextColumn("{task.fields[text]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         )
         with Progress(*columns, console=Console(stderr=True), expand=True) as bars:
-            yield Display(partial(bars.console.print, highlight=False, soft_wrap=True), _moving_bars(bars))
+            say = partial(bars.console.print, highlight=False, markup=False, soft_wrap=True)
+            yield Display(say, _moving_bars(bars))
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def planned(problem: Problem, config: DataSettings, data: Trajectories) -> Prepa
     """The training part as it will be cut, no field of it read; copies among the samples may shift it a little."""
     apart = config.test_path is not None or config.test_samples > 0
     split = config.split or (NO_TEST if apart else problem.split)
-    in_time = split.by == "time"
+    in_time = split.by == "time" and not data.steady
     share = 1.0 if in_time else split.train
     samples = tuple(range(max(1, round(data.num_samples * share))))
     part = data.between(0, int(len(data.times) * split.train)) if in_time else data

@@ -18,6 +18,7 @@ from spectrakan.errors import ConfigError, require_package
 from spectrakan.evaluation import EvaluationSettings, evaluate
 from spectrakan.fields import Trajectories
 from spectrakan.fields.grid_part import whole_of
+from spectrakan.fields.trajectories import require_trajectories
 from spectrakan.models import from_pretrained
 from spectrakan.models.operator import Operator, describe_model
 from spectrakan.runs import RunFolder, RunLog, cut_log, make_record, provenance, read_log, read_record, write_record
@@ -60,7 +61,7 @@ class Run:
 def train(
     problem: str | Path | Mapping[str, Any] | None = None,
     model: str | nn.Module | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str] | Mapping[str, Any] = (),
     output: Path | str | None = None,
     *,
     data: Data | None = None,
@@ -73,8 +74,9 @@ def train(
     `problem` is a known name, a YAML file or a config; without it the problem is what `data` pose (trajectories, or
     a file of any format that `load_dataset` reads). `model` is a name, or any `nn.Module` that is called as
     `module(x, params=None, grid=None)` with `x` `(B, history, *space, in)` at unit scale and gives
-    `(B, *space, out)`. `overrides` are texts such as `training.epochs=20`. With `output` the run is kept in that
-    folder, data in memory included. `progress` shows how far the run is; by default on terminals and in notebooks.
+    `(B, *space, out)`. `overrides` are texts such as `training.epochs=20`, or values by name. With `output` the run
+    is kept in that folder, data in memory included. `progress` shows how far the run is; by default on terminals and
+    in notebooks.
 
     >>> import numpy as np
     >>> x = np.linspace(0, 1, 16, endpoint=False)
@@ -84,6 +86,16 @@ def train(
     >>> run.record["task"], run.model.signature.history, run.model.signature.in_fields
     ('wave', 1, ('u',))
     """
+    for item in (data, test_data):
+        if item is not None and not isinstance(item, str | Path):
+            require_trajectories(item, " or a file")
+    if isinstance(problem, Trajectories):
+        raise ConfigError("trajectories are given by name: sk.train(data=...)")
+    if not isinstance(model, str | nn.Module | None):
+        made = f"{model.__name__}(...)" if isinstance(model, type) else "an nn.Module"
+        raise ConfigError(f"model must be a name or a module, got {type(model).__name__} {model!r}; give {made}")
+    overrides = [overrides] if isinstance(overrides, str) else overrides
+    overrides = as_overrides(overrides) if isinstance(overrides, Mapping) else overrides
     held, tests = (item if isinstance(item, Trajectories) else None for item in (data, test_data))
     module = model if isinstance(model, nn.Module) else None
     named = {
@@ -95,8 +107,7 @@ def train(
     folder = None if output is None else RunFolder(Path(output))
     if folder is not None and folder.started and not restarts():
         raise ConfigError(
-            f"'{folder.path}' already holds a run; continue it by `spectrakan train --resume {folder.path}`, "
-            "or choose another folder"
+            f"'{folder.path}' already holds a run; continue it by `{folder.resuming}`, or choose another folder"
         )
     with display(progress) as shown:
         return _run(resolved, folder, listeners, shown, module)
@@ -119,22 +130,21 @@ def resume(
     resolved = resolve(folder.read_config())
     if epochs is not None:
         resolved = _extended(folder, resolved, epochs)
-    if folder.finished:
+    elif folder.finished:
         return Run(from_pretrained(folder.best), read_record(folder.record), folder.path)
     with display(progress) as shown:
-        return _run(resolved, folder, listeners, shown, model)
+        return _run(resolved, folder, listeners, shown, model, extends=epochs is not None)
 
 
 def _extended(folder: RunFolder, resolved: Resolved, epochs: int) -> Resolved:
-    """The run with more epochs; its record is written anew when it is finished again."""
+    """The run with more epochs; its folder is changed once training can begin."""
     now = resolved.config.training.epochs
     if epochs <= now:
         raise ConfigError(f"the run in '{folder.path}' has {now} epochs; extend it to more than that, got {epochs}")
     if not versions(folder.last):
         raise ConfigError(f"'{folder.path}' has no checkpoint to continue from")
-    config = replace(resolved.config, training=replace(resolved.config.training, epochs=epochs))
-    folder.extend(as_mapping(config))
-    return replace(resolved, config=config)
+    training = replace(resolved.config.training, epochs=epochs)
+    return replace(resolved, config=replace(resolved.config, training=training))
 
 
 def _run(
@@ -143,6 +153,7 @@ def _run(
     listeners: Sequence[Listener],
     shown: Display,
     module: nn.Module | None,
+    extends: bool = False,
 ) -> Run:
     for name in resolved.config.runtime.track:
         require_package(name, EXTRAS[name], f"runtime.track=[{name}]")
@@ -152,7 +163,7 @@ def _run(
         if folder is not None and runtime.writes:
             stack.enter_context(folder.held())
         runtime.wait()
-        if folder is not None and folder.finished:
+        if folder is not None and folder.finished and not extends:
             return Run(from_pretrained(folder.best), read_record(folder.record), folder.path)
         saved = None
         if folder is not None and versions(folder.last):  # read early, so that damage shows at once
@@ -178,12 +189,14 @@ def _run(
         session.stop = stop
         if folder is not None:
             _restore(session, folder, saved)
+            if extends and runtime.writes:
+                folder.extend(as_mapping(config))
         told = [*listeners, shown.listener] if runtime.writes else []
         try:
             return _carry_out(session, prepared, folder, told)
         except Stopped:
             if folder is not None and runtime.writes:
-                shown.say(f"stopped; continue by: spectrakan train --resume {folder.path}")
+                shown.say(f"stopped; continue by: {folder.resuming}")
             raise
 
 

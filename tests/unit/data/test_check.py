@@ -61,7 +61,7 @@ def test_bad_numbers_of_inputs_and_parameters_are_found_too():
     health = check_dataset(replace(made, inputs=inputs, params=params))
     assert health.bad_places == (
         "inf in inputs: sample 1, frame 0, cell (4, 2), coefficient",
-        "nan in params: sample 2, frame 0, cell (), beta",
+        "nan in params: sample 2, beta",
     )
 
 
@@ -175,6 +175,14 @@ def test_copies_stay_copies_through_the_solver_and_our_split_keeps_them_together
     leaky = check_dataset(made, mixed)
     assert leaky.leaked
     assert "copies of training samples" in leaky.problems[0]
+
+
+def test_parts_of_a_split_in_time_share_their_samples():
+    data = generate("diffusion_reaction1d", 3, resolution=16, frames=40)
+    split = split_trajectories(data, SplitSettings(by="time"))
+    health = check_dataset(data, split)
+    assert health.leaked is None
+    assert health.problems == ()
 
 
 def test_a_split_of_another_file_is_refused():

@@ -176,3 +176,20 @@ def test_windows_are_as_precise_as_the_run():
     made = prepare(Problem.from_trajectories(data), data=data, dtype=torch.float64)
     got = made.windows("train").gather([0]).inputs.numpy()[0, 0]
     assert np.array_equal(got, data.values[made.split.train[0], 0])
+
+
+@pytest.mark.parametrize(
+    ("spread", "refused"), [(0.0, False), (1e-11, False), (1e-3, True), (0.05, True), (10.0, False)]
+)
+def test_fields_that_single_precision_makes_constant_are_refused(spread: float, refused: bool):
+    """Numbers near 1e5 are 0.0078 apart in float32; rounding of float64 (1e-11) is no variation."""
+    numbers = np.random.default_rng(0).random((12, 4, 8, 2))
+    numbers[..., 1] = 1e5 + spread * numbers[..., 1]
+    data = Trajectories.from_arrays(numbers, ("u", "p"), name="offset")
+    problem = Problem.from_trajectories(data)
+    assert prepare(problem, data=data, dtype=torch.float64).trajectories is data
+    if refused:
+        with pytest.raises(ConfigError, match=r"'p' varies by .* about 100000, .* 0\.0078 apart; set runtime\."):
+            prepare(problem, data=data)
+    else:
+        assert prepare(problem, data=data).trajectories is data

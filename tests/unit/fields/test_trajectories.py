@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import pytest
 import torch
 import xarray as xr
 from matplotlib.figure import Figure
 
+from spectrakan.data.files import load_dataset, write_dataset
 from spectrakan.errors import ConfigError, ShapeError
 from spectrakan.fields import FieldSpec, Grid, Trajectories
 
@@ -91,6 +94,85 @@ def test_one_long_record_with_dates_and_descending_latitudes():
     assert made.values[0, 0, :, 0].tolist() == [3.0, 2.0, 1.0, 0.0]
     with pytest.raises(ShapeError, match="no variable q"):
         Trajectories.from_xarray(record, ("q",))
+
+
+def test_a_globe_of_xarray_has_the_grid_that_its_file_has(tmp_path):
+    """Volumes by the sine of latitude, a periodic longitude; an axis of one level is dropped."""
+    times = np.datetime64("2000-01-01", "ns") + np.arange(3) * np.timedelta64(6, "h")
+    coords = {"time": times, "level": [500.0], "lat": [60.0, 20.0, -20.0, -60.0], "lon": 90.0 * np.arange(4)}
+    values = np.random.default_rng(0).random((3, 1, 4, 4))
+    record = xr.Dataset(
+        {"t": (("time", "level", "lat", "lon"), values), "land": (("lat", "lon"), values[0, 0])}, coords
+    )
+    record.to_netcdf(tmp_path / "globe.nc", engine="h5netcdf")
+    stored = load_dataset(tmp_path / "globe.nc")
+    for made in (Trajectories.from_xarray(record), Trajectories.from_xarray(record["t"])):
+        assert made.grid.boundary == stored.grid.boundary == ("wall", "periodic")
+        assert made.grid.weights[0].tolist() == stored.grid.weights[0].tolist()
+        assert made.grid.weights[0][1] > 1.5 * made.grid.weights[0][0]
+        assert np.array_equal(made.values, np.asarray(stored.values))
+        assert np.array_equal(made.values[0, :, ::-1, :, 0], values[:, 0])
+        assert made.times.tolist() == stored.times.tolist() == [0.0, 0.25, 0.5]
+    assert Trajectories.from_xarray(record, boundary=("outflow",)).grid.boundary == ("outflow", "outflow")
+    with pytest.raises(ShapeError, match="'land' has other dimensions than 't'; name those that agree by fields="):
+        Trajectories.from_xarray(record, ("t", "land"))
+
+
+def test_parameters_and_steady_problems_come_back_from_xarray_and_its_files(tmp_path):
+    steady = Trajectories.from_arrays(
+        np.random.default_rng(0).random((3, 8, 6, 1)), ("p",), inputs=np.random.default_rng(1).random((3, 8, 6, 2)),
+        input_fields=("a", "b"), params=[1.0, 2.0, 3.0], param_names=("beta",), name="flow",
+    )  # fmt: skip
+    for given in (waves(), steady):
+        stored = load_dataset(write_dataset(tmp_path / f"{given.name}.nc", given))
+        for made in (stored, Trajectories.from_xarray(given.to_xarray())):
+            assert made.param_names == given.param_names
+            assert np.array_equal(made.params, given.params)
+            assert np.array_equal(np.asarray(made.values), given.values)
+            assert [spec.name for spec in made.input_fields] == [spec.name for spec in given.input_fields]
+    assert np.array_equal(np.asarray(made.inputs), steady.inputs)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [datetime(2000, 1, 1, 6 * hour) for hour in range(3)],
+        np.arange(3) * np.timedelta64(6, "h"),
+        np.datetime64("2000-01-01") + np.arange(3) * np.timedelta64(6, "h"),
+    ],
+)
+def test_dates_and_durations_are_days(times):
+    made = Trajectories.from_arrays(np.zeros((1, 3, 4, 1)), ("u",), times=times)
+    assert made.times.tolist() == [0.0, 0.25, 0.5]
+
+
+def test_numbers_of_other_programs_become_plain_ones():
+    """Masked numbers, whose memory holds anything, other byte orders, wide numbers and tensors with gradients."""
+    plain = np.random.default_rng(0).random((2, 3, 4, 1))
+    masked = Trajectories.from_arrays(np.ma.masked_where(plain < 0.5, plain), ("u",))
+    assert np.array_equal(np.isnan(np.asarray(masked.values)), plain < 0.5)
+    counts = Trajectories.from_arrays(np.ma.masked_equal(np.arange(24).reshape(2, 3, 4, 1), 7), ("u",))
+    assert np.argwhere(np.isnan(np.asarray(counts.values))).tolist() == [[0, 1, 3, 0]]
+    for given in (plain.astype(">f8"), plain.astype(np.longdouble), torch.tensor(plain, requires_grad=True)):
+        made = Trajectories.from_arrays(given, ("u",))
+        assert made.values.dtype == np.float64
+        assert made.values.dtype.isnative
+        assert np.array_equal(made.values, plain)
+
+
+def test_centres_in_single_precision_are_equal_cells():
+    centres = np.linspace(-np.pi, np.pi, 1024, endpoint=False, dtype=np.float32)
+    for grid in (centres, [centres], centres.tolist()):
+        made = Trajectories.from_arrays(np.zeros((1, 2, 1024, 1)), ("u",), grid=grid)
+        assert made.grid.is_uniform()
+        assert made.grid.extent[0] == pytest.approx(2 * np.pi, rel=1e-5)
+    mesh = np.meshgrid(np.arange(8.0), np.arange(8.0))
+    with pytest.raises(
+        ShapeError, match=r"one array of cell centres for each axis, got arrays of shape \(8, 8\), \(8, 8\)"
+    ):
+        Trajectories.from_arrays(np.zeros((1, 2, 8, 8, 1)), ("u",), grid=mesh)
+    with pytest.raises(ShapeError, match=r"param_names must be a list of names such as \('nu',\)"):
+        Trajectories.from_arrays(np.zeros((1, 2, 8, 1)), ("u",), params=[0.1], param_names="nu")
 
 
 def test_cuts_keep_samples_frames_and_fields():

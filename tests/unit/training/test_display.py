@@ -38,3 +38,10 @@ def test_the_time_left_is_shown_on_a_narrow_screen(
     last = [line for line in lines if line.startswith("training") and "3/4" in line][-1]
     assert re.search(r"3/4 +(--:--|\d+:\d\d)", last)
     assert "epoch 17" in last
+
+
+def test_a_path_in_brackets_is_shown_whole(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with display(True) as shown:
+        shown.say("run folder: runs/[heat]/a")
+    assert "run folder: runs/[heat]/a" in capfd.readouterr().err

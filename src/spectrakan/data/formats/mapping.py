@@ -3,6 +3,7 @@
 Layouts that are known by names (plain arrays, named axes) are turned into a mapping too and read here.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
@@ -14,12 +15,13 @@ import numpy as np
 from pydantic import Field
 
 from spectrakan.config import build_settings, read_yaml, settings
-from spectrakan.data.axes import grid_around, increasing, stored_times
+from spectrakan.data.axes import increasing, stored_times
 from spectrakan.data.container import Container, GroupedSource
 from spectrakan.data.decoding import mismatch, regular_file
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, FieldSpec, Grid, Source, Trajectories
+from spectrakan.fields.grid import grid_around
 
 SpaceAxis = Literal["x", "y", "z"]
 SPACE: tuple[SpaceAxis, ...] = get_args(SpaceAxis)
@@ -37,7 +39,8 @@ class MappedArray:
     """One stored array and what it holds."""
 
     array: str
-    """Name of the array; in a group `group/name`; with a `*` all that match are samples, sorted by name."""
+    """Name of the array; in a group `group/name`; with a `*` all that match are samples, sorted by name, run2 before
+    run10."""
     axes: Annotated[tuple[Axis, ...], Field(min_length=1)]
     """What each stored axis is, in stored order; `drop` for an axis of size one without a meaning."""
     fields: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -160,10 +163,11 @@ def _stack(container: Container, entries: Sequence[MappedArray], space: Sequence
 def _source(container: Container, entry: MappedArray) -> tuple[Source, tuple[str, ...]]:
     if "*" not in entry.array:
         return container.array(entry.array), entry.axes
-    names = sorted(name for name in container.arrays if fnmatchcase(name, entry.array))
+    found = (name for name in container.arrays if fnmatchcase(name, entry.array))
+    names = sorted(found, key=lambda name: re.sub(r"\d+", lambda digits: digits[0].zfill(20), name))
     if not names or "sample" in entry.axes:
-        found = f"none among {container.describe()}" if not names else "an axis 'sample' inside each"
-        raise mismatch(container.path, entry.array, "arrays of one sample each", found)
+        came = f"none among {container.describe()}" if not names else "an axis 'sample' inside each"
+        raise mismatch(container.path, entry.array, "arrays of one sample each", came)
     return group_samples(container, names), ("sample", *entry.axes)
 
 

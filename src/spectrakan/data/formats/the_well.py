@@ -21,13 +21,14 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.axes import grid_around, stored_times
+from spectrakan.data.axes import stored_times
 from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.formats.mapping import SPACE
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Array, Boundary, FieldSpec, Trajectories, blocks
+from spectrakan.fields.grid import grid_around
 
 GROUPS = ("t0_fields", "t1_fields", "t2_fields")
 BOUNDARIES: dict[str, Boundary] = {"periodic": "periodic", "wall": "wall", "open": "outflow"}

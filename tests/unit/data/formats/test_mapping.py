@@ -81,7 +81,7 @@ def test_steady_problems_and_axes_to_drop(path: Path):
 
 
 def test_patterns_take_groups_as_samples(tmp_path: Path):
-    fields = RNG.standard_normal((3, 4, 8))
+    fields = RNG.standard_normal((12, 4, 8))  # run2 comes before run10
     with h5py.File(tmp_path / "groups.h5", "w") as file:
         for number, field in enumerate(fields):
             file[f"run{number}/u"] = field
