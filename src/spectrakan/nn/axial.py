@@ -20,9 +20,9 @@ from spectrakan.nn.execution import differentiable
 from spectrakan.nn.products import cells_of, grouped_product, in_memory, new_cells, product
 
 GROUP = 2**14
-"""Most cells of samples whose modes are mixed together."""
-NEAR = 2**12
-"""Most cells of samples that are transformed together: steps across more of them miss the cache."""
+"""Most cells of samples, for each thread, whose modes are mixed together."""
+NEAR = 2**13
+"""Most cells of samples, for each thread, that are transformed together: steps across more of them miss the cache."""
 
 
 class Part(NamedTuple):
@@ -112,12 +112,12 @@ class AxialLayer(torch.autograd.Function):
     def forward(ctx: Any, plain: Any, field: Tensor, *flat: Tensor | None) -> Tensor:
         """The sum over axes of synthesis, mixing and analysis."""
         axial, cells, kept = Axial(flat, keep=ctx is None), cells_of(field), []
-        out, target = new_cells(field, len(field))
-        for at in groups_of(cells):
+        (out, target), groups = new_cells(field, len(field)), groups_of(cells)
+        for at in groups:
             _, rows = axial.run(cells[at], at, target[at])
             kept += rows if ctx is not None else []
         if ctx is not None:
-            ctx.plain, ctx.given = plain, len(flat)
+            ctx.plain, ctx.given, ctx.groups = plain, len(flat), groups
             ctx.save_for_backward(field, *flat, *axial.matrices, *kept)
         return out
 
@@ -131,15 +131,19 @@ class AxialLayer(torch.autograd.Function):
             return None, *differentiable(ctx.plain, gradients[0], field, *flat)
         axial, above = Axial(flat, matrices=matrices), cells_of(gradients[0])
         below, target = new_cells(field, len(field))
-        for at in groups_of(above):
+        for at in ctx.groups:
             axial.pull(above[at], at, kept, target[at])
         return None, below, *axial.gradients()
 
 
-def groups_of(cells: Tensor, size: int = 0) -> Iterator[slice]:
-    """The samples that are taken together, up to a number of cells."""
-    count = max(1, (size or GROUP) // max(1, cells[0, ..., 0].numel()))
-    return (slice(start, start + count) for start in range(0, len(cells), count))
+def groups_of(cells: Tensor, size: int = 0) -> list[slice]:
+    """The samples that are taken together, up to a number of cells for each of torch's threads.
+
+    Every operation is cut among the threads: with as many cells each as one has alone, they stay in the caches of
+    their cores, and threads meet less often.
+    """
+    count = max(1, (size or GROUP) * torch.get_num_threads() // max(1, cells[0, ..., 0].numel()))
+    return [slice(start, start + count) for start in range(0, len(cells), count)]
 
 
 def real_form(weight: Tensor) -> Tensor:

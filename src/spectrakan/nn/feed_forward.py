@@ -22,7 +22,8 @@ from spectrakan.nn.pointwise import ACTIVATIONS, activate, pointwise
 from spectrakan.nn.products import cells_of, in_memory, linear, new_cells, product
 
 PIECE = 2**13
-"""Most cells of a piece. Samples of a quarter of it are taken together, larger ones each by itself."""
+"""Most cells of a piece, for each of torch's threads. Samples of a quarter of it are taken together, larger ones each
+by itself."""
 
 
 class Readout(nn.Module):
@@ -186,8 +187,9 @@ class Maps:
         if len(self.shifts) == 1 or lie[0].shape[side] == 1:
             lie, side = [each.reshape(1, -1, each.shape[-1]) for each in lie], 0
         (outer, inner), first = lie[0].shape[:2], number if len(self.shifts) > 1 else 0
-        rows = max(1, PIECE // inner) if side == 1 or 4 * inner <= PIECE else 1
-        width = inner if rows > 1 or side == 1 else -(-inner // -(-inner // PIECE))
+        most = PIECE * torch.get_num_threads()
+        rows = max(1, most // inner) if side == 1 or 4 * inner <= most else 1
+        width = inner if rows > 1 or side == 1 else -(-inner // -(-inner // most))
         for row in range(0, outer, rows):
             for cell in range(0, inner, width):
                 at = slice(row, min(outer, row + rows)), slice(cell, min(inner, cell + width))

@@ -43,7 +43,8 @@ class ResidualBlocks(torch.autograd.Function):
             (Axial(block[NETWORK:], keep=ctx is None), Maps(*block[:NETWORK])) for block in _by_block(count, given)
         ]
         cells, (out, target), kept = cells_of(field), new_cells(field, len(field)), []
-        for at in groups_of(cells):
+        groups = groups_of(cells)
+        for at in groups:
             now = dense(cells[at])
             for number, (axial, maps) in enumerate(blocks, 1):
                 between, rows = axial.run(now, at)
@@ -52,7 +53,8 @@ class ResidualBlocks(torch.autograd.Function):
                 kept += [between, *rows] if ctx is not None else []
                 now = result
         if ctx is not None:
-            ctx.count, ctx.given = count, [each if isinstance(each, str) else None for each in given]
+            ctx.count, ctx.groups = count, groups
+            ctx.given = [each if isinstance(each, str) else None for each in given]
             tensors = [each for each in given if not isinstance(each, str)]
             ctx.save_for_backward(field, *tensors, *(each for axial, _ in blocks for each in axial.matrices), *kept)
         return out
@@ -72,7 +74,7 @@ class ResidualBlocks(torch.autograd.Function):
             matrices = [next(queue) for _ in range((len(block) - NETWORK) // len(Part._fields))]
             blocks.append((Axial(block[NETWORK:], matrices=matrices), Maps(*block[:NETWORK], backward=True)))
         above, (below, target) = cells_of(gradients[0]), new_cells(field, len(field))
-        for at in groups_of(above):
+        for at in ctx.groups:
             kept = [[next(queue) for _ in range(1 + len(axial.parts))] for axial, _ in blocks]
             now = dense(above[at])
             slopes = torch.empty_like(now)
