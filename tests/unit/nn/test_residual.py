@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
 
-from spectrakan.nn import feed_forward, residual
+from spectrakan.nn import axial, feed_forward, residual
 from spectrakan.nn.axial import AxialLayer
 from spectrakan.nn.axis import uniform_axis
 from spectrakan.nn.block import Block, BlockSettings
@@ -58,6 +60,33 @@ def test_the_block_has_the_values_and_gradients_of_its_plain_form(
                 torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
     with torch.no_grad():
         assert torch.equal(ResidualBlocks.forward(None, 1, field, *given), ResidualBlocks.apply(1, field, *given))
+
+
+@pytest.mark.parametrize("space", [(64,), (16, 32)], ids=str)
+def test_threads_change_results_by_rounding_alone_and_not_from_call_to_call(
+    space: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More threads take more samples together; the backward pass takes those of the forward pass, whatever came."""
+    for module, name in ((axial, "GROUP"), (axial, "NEAR"), (feed_forward, "PIECE")):
+        monkeypatch.setattr(module, name, math.prod(space))
+    field, given = arguments(space, gates=True, conditioned=True)
+    wanted = [each for each in (field, *given) if isinstance(each, Tensor) and each.requires_grad]
+    slope, before = torch.randn_like(field), torch.get_num_threads()
+
+    def found(threads: int, later: int) -> list[Tensor]:
+        torch.set_num_threads(threads)
+        out: Tensor = ResidualBlocks.apply(2, field, *given, *given)
+        torch.set_num_threads(later)
+        return [out, *torch.autograd.grad(out, wanted, slope)]
+
+    try:
+        one, two, again, mixed = found(1, 1), found(2, 2), found(2, 2), found(2, 1)
+    finally:
+        torch.set_num_threads(before)
+    assert all(map(torch.equal, two, again))
+    for numbers_of_threads in (two, mixed):
+        for ours, theirs in zip(numbers_of_threads, one, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
 
 
 def residual_axial(field: Tensor, given: list[object]) -> Tensor:
