@@ -15,7 +15,7 @@ from experiments.cells import Cell, as_overrides
 from experiments.comparison import LEAST_SEEDS, Comparison, compare
 from experiments.families.catalog import FAMILIES, KINDS, family_of
 from experiments.scales import Scale, case_named
-from experiments.summaries import Reading, Results, metric_of
+from experiments.summaries import Reading, Result, Results, metric_of
 from experiments.summarised_ffno import FACTORIES
 from spectrakan.report.table import Column, Row, Score, Table
 
@@ -56,7 +56,7 @@ DECISIVE = ("whole", "no_token", "ffno")
 
 TAILS = {"median": "median", "percentile_99": "99th percentile", "worst": "largest"}
 OVERVIEW = ("whole", "no_token", "ffno", "ffno_channels", "ffno_film", "fno", "paper")
-"""Columns of the table that README shows."""
+"""Columns of the table that README shows, as far as there are records."""
 OVERVIEW_NOTE = (
     "Means over seeds, their number in brackets; the ratio of geometric means is to the best unconditioned model, "
     "named in brackets, with p by Welch's test on log errors and Holm's correction over the cases."
@@ -160,11 +160,16 @@ def _table(title: str, results: Results, rows: Mapping[str, Variant], part: str 
         return None
     lines = []
     for name, row in rows.items():
-        found = [results.find(case, row.model, _variant(name, row), name) for case in cases]
+        found = _by_case(results, name, row, cases)
         lines.append(Row(row.label, tuple(Score(None) if each is None else each.score(reading) for each in found)))
     said = verdicts(results, rows, reading)
     notes = [*filter(None, [note]), *(f"{case}: {said[case]}" for case in cases if case in said)]
     return Table(title, tuple(Column(case) for case in cases), tuple(lines), tuple(notes))
+
+
+def _by_case(results: Results, name: str, row: Variant, cases: Sequence[str] | None = None) -> list[Result | None]:
+    """The results of a row on each case."""
+    return [results.find(case, row.model, _variant(name, row), name) for case in (cases or results.cases())]
 
 
 def _detail(group: str, name: str) -> Reading:
@@ -203,20 +208,21 @@ def overview(archive: Archive) -> Table:
     """What conditioning is worth on families, a case a row: the table that README and findings show."""
     results = Results.of(archive, PARAMETRIC)
     found = against_unconditioned(results, COMPETITORS)
+    all_rows = {name: _by_case(results, name, COMPETITORS[name]) for name in OVERVIEW}
+    shown = {name: each for name, each in all_rows.items() if any(each)}
     rows = []
-    for case in results.cases():
+    for number, case in enumerate(results.cases()):
         cells: list[Score | str] = []
-        for name in OVERVIEW:
-            row = COMPETITORS[name]
-            result = results.find(case, row.model, _variant(name, row), name)
+        for each in shown.values():
+            result = each[number]
             value = None if result is None else result.metric("rmse").value
             cells.append("–" if result is None or value is None else f"{value:.3g} ({len(result.records)})")
         if case in found:
             rival, comparison = found[case]
             p = "< 0.001" if comparison.corrected < 0.001 else f"{comparison.corrected:.3f}"
             cells += [f"{comparison.ratio:.2f} ({COMPETITORS[rival].label})", p, comparison.verdict]
-        rows.append(Row(case, (*cells, *["–"] * (len(OVERVIEW) + 3 - len(cells))), ranked=False))
-    titles = (*(COMPETITORS[name].label for name in OVERVIEW), "ratio", "p", "verdict")
+        rows.append(Row(case, (*cells, *["–"] * (len(shown) + 3 - len(cells))), ranked=False))
+    titles = (*(COMPETITORS[name].label for name in shown), "ratio", "p", "verdict")
     columns = tuple(Column(title, "neither") for title in titles)
     return Table(
         "What conditioning is worth: test RMSE of rollouts", columns, tuple(rows), (OVERVIEW_NOTE,), corner="case"

@@ -30,9 +30,12 @@ def test_families_are_judged_against_the_best_unconditioned_model(archive: Archi
     assert parts.title.startswith("What each part is worth")  # rows that both tables have are the same cells
     (note,) = table.notes
     assert note.startswith("burgers1d_hidden: 0.625 of F-FNO (p = 0.000): wins")
-    (row,) = attribution.overview(short).rows
+    made = attribution.overview(short)
+    shown = [column.title for column in made.columns]
+    assert shown[:-3] == ["SpectraKAN", "no token", "F-FNO", "F-FNO, FiLM by the summary", "FNO"], "rows with records"
+    (row,) = made.rows
     assert row.label == "burgers1d_hidden"
-    assert row.cells[:4] == ("0.51 (3)", "1.02 (3)", "0.816 (3)", "–")
+    assert row.cells[:5] == ("0.51 (3)", "1.02 (3)", "0.816 (3)", "0.408 (3)", "2 (1)")
     assert row.cells[-3:] == ("0.62 (F-FNO)", "< 0.001", "wins")
 
 
