@@ -38,6 +38,7 @@ def machine() -> dict[str, str]:
 PARTS: dict[str, Callable[[int], Any]] = {
     "operators": operators.step_and_inference,
     "two_threads": operators.with_two_threads,
+    "kept_memory": operators.with_kept_memory,
     "growth": operators.growth,
     "memory": lambda _: operators.peak_memory(),
     "unrolled": lambda _: operators.unrolled_memory(),
@@ -84,12 +85,12 @@ def by_kind(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict
     return steps, answers
 
 
-def two_threads(rows: list[dict[str, Any]]) -> list[str]:
-    """The tables of two threads, where they were measured: they need a machine without other users."""
+def otherwise(title: str, rows: list[dict[str, Any]]) -> list[str]:
+    """The tables of steps and inference under other conditions, where they were measured."""
     if not rows:
         return []
     steps, answers = (ratio_table(part, "seconds", 1000, 1) for part in by_kind(rows))
-    return ["## The same with two threads, milliseconds on the clock", "Training step:", steps, "Inference:", answers]
+    return [f"## {title}", "Training step:", steps, "Inference:", answers]
 
 
 def unrolled(rows: list[dict[str, Any]]) -> list[str]:
@@ -164,7 +165,11 @@ def write(record: dict[str, Any]) -> str:
         ratio_table(steps, "seconds", 1000, 0),
         "## Inference, one sample, milliseconds",
         ratio_table(answers, "seconds", 1000, 1),
-        *two_threads(record.get("two_threads", [])),
+        *otherwise("The same with two threads, milliseconds on the clock", record.get("two_threads", [])),
+        *otherwise(
+            "The same on one thread where the C library keeps freed memory, as training asks of it, milliseconds",
+            record.get("kept_memory", []),
+        ),
         *limits(record.get("limit", {})),
         "## Peak memory of a training step, megabytes beyond model and input",
         ratio_table(record["memory"], "megabytes", 1, 0),

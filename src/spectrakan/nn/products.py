@@ -148,16 +148,21 @@ def analyse(field: Tensor, pointwise: nn.Linear | None, *matrices: Tensor) -> An
     `matrices[a]` `(rows_a, n_a)`.
     """
     given = field, *((None, None) if pointwise is None else (pointwise.weight, pointwise.bias)), *matrices
-    made = _analysed(*given) if transformed() or not torch.is_grad_enabled() else _Analyse.apply(*given)  # type: ignore[no-untyped-call]
+    made = _analysed(*given) if _by_torch() else _Analyse.apply(*given)  # type: ignore[no-untyped-call]
     return made if pointwise is not None else (None, *made)
 
 
 def synthesise(start: Tensor | None, coefficients: list[Tensor], matrices: list[Tensor]) -> Tensor:
     """`start` (or zero) plus the synthesis along each axis; `start` is overwritten."""
-    if transformed() or not torch.is_grad_enabled():
+    if _by_torch():
         return _total(start, coefficients, matrices)
     total: Tensor = _Synthesise.apply(start, *coefficients, *matrices)  # type: ignore[no-untyped-call]
     return total
+
+
+def _by_torch() -> bool:
+    """Whether no gradient is wanted, or torch makes it: a compiler cannot follow sums that are built up in place."""
+    return torch.compiler.is_compiling() or transformed() or not torch.is_grad_enabled()
 
 
 def _total(start: Tensor | None, coefficients: Sequence[Tensor], matrices: Sequence[Tensor]) -> Tensor:
