@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.axes import stride_grid
 from spectrakan.data.container import Container, released
 from spectrakan.data.decoding import decoding
 from spectrakan.data.formats import dimensions, native, open_container, pdebench, plain, the_well
@@ -20,7 +19,8 @@ from spectrakan.data.formats.hdf5 import is_remote
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
 from spectrakan.errors import ConfigError, DataFormatError, ShapeError, nearest, require_package
-from spectrakan.fields import Array, Trajectories
+from spectrakan.fields import Array, Grid, Trajectories
+from spectrakan.fields.grid import grid_around
 from spectrakan.storage import drafted
 
 READERS: tuple[Callable[[Container], Trajectories | None], ...] = (
@@ -70,6 +70,22 @@ def load_dataset(
 def every_cell(found: Trajectories, stride: int) -> Trajectories:
     """Every `stride`-th cell along each axis, beginning with the first; arrays in a file stay unread."""
     return found.cells(stride_grid(found.grid, stride), *(slice(None, None, stride),) * len(found.grid.shape))
+
+
+def stride_grid(grid: Grid, stride: int) -> Grid:
+    """Every `stride`-th cell centre of a grid; each represents the cells around it."""
+    if stride == 1:
+        return grid
+    centres = [axis[::stride].numpy() for axis in grid.coordinates]
+    if min(len(axis) for axis in centres) < 2:
+        raise ConfigError(f"every {stride}-th cell leaves fewer than 2 of {grid.shape} cells along an axis")
+    coarse = grid_around(centres, grid.boundary)
+    weights = []
+    for axis, (old, width) in enumerate(zip(grid.weights, coarse.weights, strict=True)):
+        relative = grid.edges[axis].diff() / grid.extent[axis]
+        by_width = bool((old / relative - 1).abs().max() < 1e-6)
+        weights.append(width if by_width else old[::stride] / old[::stride].sum())
+    return Grid(coarse.coordinates, coarse.edges, tuple(weights), coarse.boundary)
 
 
 def held(found: Trajectories, most_bytes: float) -> Trajectories:
