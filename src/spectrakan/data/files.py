@@ -21,7 +21,7 @@ from spectrakan.data.lazy import HELD_BYTES, LazyArray
 from spectrakan.errors import ConfigError, DataFormatError, ShapeError, nearest, require_package
 from spectrakan.fields import Array, Grid, Trajectories
 from spectrakan.fields.grid import grid_around
-from spectrakan.storage import drafted
+from spectrakan.storage import drafted, require_writable
 
 READERS: tuple[Callable[[Container], Trajectories | None], ...] = (
     native.read,
@@ -116,8 +116,7 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
     'waves.nc'
     """
     path = Path(path)
-    if path.suffix not in WRITERS:
-        raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}")
+    _check_ending(path)
     if 0 in trajectories.values.shape:
         raise ShapeError(f"cannot store an empty set of shape {tuple(trajectories.values.shape)}")
     if layout not in LAYOUTS or (layout != "native" and path.suffix == ".nc"):
@@ -128,8 +127,22 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
     return path
 
 
+def check_output(path: Path, *, force: bool = False) -> None:
+    """Refuse a file of fields that cannot be written: ending, missing package, existing file or folder."""
+    _check_ending(path)
+    if path.exists() and not force:
+        raise ConfigError(f"'{path}' exists already; choose another --output, or --force to replace it")
+    require_writable(path.parent)
+
+
+def _check_ending(path: Path) -> None:
+    if path.suffix not in WRITERS:
+        raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}")
+    if path.suffix == ".nc":
+        require_package("h5netcdf", "climate", f"writing '{path}'")
+
+
 def _write_netcdf(path: Path, trajectories: Trajectories, dtype: Any) -> None:
-    require_package("h5netcdf", "climate", f"writing '{path}'")
     stored = trajectories.with_arrays(
         lambda array: np.asarray(array).astype(native.stored_type(array, dtype), copy=False)
     )
