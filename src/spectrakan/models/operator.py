@@ -124,7 +124,7 @@ class Operator(nn.Module):
             return 0.0
         low, high = self.output_units.denormalize(self.limits).to(fields)
         near = 1e-6 * (high - low)
-        return float(((fields <= low + near) | (fields >= high - near)).double().mean())
+        return float(to_float64((fields <= low + near) | (fields >= high - near)).mean())
 
     def residual(self, output: Tensor, history: Tensor) -> Tensor:
         """The residual before the filter: the output, or N_1 + gain tanh(N_2) u_last of its two halves."""
