@@ -49,9 +49,8 @@ def generate(
     import numpy as np
 
     from spectrakan.data.download import require_space
-    from spectrakan.data.files import write_dataset
+    from spectrakan.data.files import check_output, write_dataset
     from spectrakan.data.generate import generate as solved
-    from spectrakan.evaluation import check_output
     from spectrakan.training.display import progress_bar
 
     path = Path(f"{problem}.h5") if output is None else output

@@ -44,8 +44,7 @@ def predict(
     import torch
 
     from spectrakan.cli.subject import run_data, start_process, stored_settings
-    from spectrakan.data.files import write_dataset
-    from spectrakan.evaluation import check_output
+    from spectrakan.data.files import check_output, write_dataset
     from spectrakan.models import from_pretrained
     from spectrakan.runs import RunFolder, read_record
     from spectrakan.training import resolve

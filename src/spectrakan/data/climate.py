@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.axes import globe_grid
 from spectrakan.data.container import Container, read_whole, released
 from spectrakan.data.decoding import decoding, mismatch
 from spectrakan.data.formats import mapping as mapped
 from spectrakan.data.formats import native, open_container
-from spectrakan.data.formats.mapping import REMEDY, DataMapping, MappedArray
+from spectrakan.data.formats.mapping import REMEDY, DataMapping, MappedArray, increasing
 from spectrakan.fields import Trajectories
+from spectrakan.fields.grid import globe_boundary
 
 SHIPPED = "climate_daily.npz"
 """730 simulated days on 32 x 64 points, part of the package; made by `tools/make_climate.py`."""
@@ -57,10 +57,16 @@ def _read_days(container: Container) -> Trajectories:
         MappedArray(array=name, axes=("sample", "x", "y"), fields=(name,), units=(unit,), positive=(name,))
         for name, unit in UNITS.items()
     )
-    mapping = DataMapping(inputs=(warm,), values=(heavy,), coordinates={"x": "lat", "y": "lon"}, name="climate2d")
-    found = mapped.read(replace(container, arrays={**container.arrays, **unpacked}), mapping)
-    grid = globe_grid(*(axis.numpy() for axis in found.grid.coordinates))
-    return found.with_arrays(np.asarray, grid=grid)
+    around = globe_boundary(("lat", "lon"), increasing(container.vector("lon"))[0])
+    mapping = DataMapping(
+        inputs=(warm,),
+        values=(heavy,),
+        coordinates={"x": "lat", "y": "lon"},
+        boundary=around or ("outflow", "outflow"),
+        latitude="x",
+        name="climate2d",
+    )
+    return mapped.read(replace(container, arrays={**container.arrays, **unpacked}), mapping).with_arrays(np.asarray)
 
 
 def _unpacked(container: Container, name: str) -> npt.NDArray[np.float32]:

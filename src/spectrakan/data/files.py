@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from spectrakan.data.axes import stride_grid
 from spectrakan.data.container import Container, released
 from spectrakan.data.decoding import decoding
 from spectrakan.data.formats import dimensions, native, open_container, pdebench, plain, the_well
@@ -20,8 +19,9 @@ from spectrakan.data.formats.hdf5 import is_remote
 from spectrakan.data.formats.mapping import REMEDY, DataMapping
 from spectrakan.data.lazy import HELD_BYTES, LazyArray
 from spectrakan.errors import ConfigError, DataFormatError, ShapeError, nearest, require_package
-from spectrakan.fields import Array, Trajectories
-from spectrakan.storage import drafted
+from spectrakan.fields import Array, Grid, Trajectories
+from spectrakan.fields.grid import grid_around
+from spectrakan.storage import drafted, require_writable
 
 READERS: tuple[Callable[[Container], Trajectories | None], ...] = (
     native.read,
@@ -72,6 +72,22 @@ def every_cell(found: Trajectories, stride: int) -> Trajectories:
     return found.cells(stride_grid(found.grid, stride), *(slice(None, None, stride),) * len(found.grid.shape))
 
 
+def stride_grid(grid: Grid, stride: int) -> Grid:
+    """Every `stride`-th cell centre of a grid; each represents the cells around it."""
+    if stride == 1:
+        return grid
+    centres = [axis[::stride].numpy() for axis in grid.coordinates]
+    if min(len(axis) for axis in centres) < 2:
+        raise ConfigError(f"every {stride}-th cell leaves fewer than 2 of {grid.shape} cells along an axis")
+    coarse = grid_around(centres, grid.boundary)
+    weights = []
+    for axis, (old, width) in enumerate(zip(grid.weights, coarse.weights, strict=True)):
+        relative = grid.edges[axis].diff() / grid.extent[axis]
+        by_width = bool((old / relative - 1).abs().max() < 1e-6)
+        weights.append(width if by_width else old[::stride] / old[::stride].sum())
+    return Grid(coarse.coordinates, coarse.edges, tuple(weights), coarse.boundary)
+
+
 def held(found: Trajectories, most_bytes: float) -> Trajectories:
     """The same with the fields that fit in so many bytes in memory, and larger ones as they are."""
 
@@ -100,8 +116,7 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
     'waves.nc'
     """
     path = Path(path)
-    if path.suffix not in WRITERS:
-        raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}")
+    _check_ending(path)
     if 0 in trajectories.values.shape:
         raise ShapeError(f"cannot store an empty set of shape {tuple(trajectories.values.shape)}")
     if layout not in LAYOUTS or (layout != "native" and path.suffix == ".nc"):
@@ -112,8 +127,22 @@ def write_dataset(path: Path | str, trajectories: Trajectories, *, dtype: Any = 
     return path
 
 
+def check_output(path: Path, *, force: bool = False) -> None:
+    """Refuse a file of fields that cannot be written: ending, missing package, existing file or folder."""
+    _check_ending(path)
+    if path.exists() and not force:
+        raise ConfigError(f"'{path}' exists already; choose another --output, or --force to replace it")
+    require_writable(path.parent)
+
+
+def _check_ending(path: Path) -> None:
+    if path.suffix not in WRITERS:
+        raise ConfigError(f"cannot write '{path}': unknown ending '{path.suffix}'{nearest(path.suffix, WRITERS)}")
+    if path.suffix == ".nc":
+        require_package("h5netcdf", "climate", f"writing '{path}'")
+
+
 def _write_netcdf(path: Path, trajectories: Trajectories, dtype: Any) -> None:
-    require_package("h5netcdf", "climate", f"writing '{path}'")
     stored = trajectories.with_arrays(
         lambda array: np.asarray(array).astype(native.stored_type(array, dtype), copy=False)
     )

@@ -9,5 +9,5 @@ from spectrakan.evaluation.bands import (
     residual_scale,
 )
 from spectrakan.evaluation.batches import EvaluationSettings, Share
-from spectrakan.evaluation.evaluate import check_evaluation, check_output, evaluate, require_capability
+from spectrakan.evaluation.evaluate import check_evaluation, evaluate, require_capability
 from spectrakan.evaluation.stability import check_stability, stability

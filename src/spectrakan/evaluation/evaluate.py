@@ -1,17 +1,15 @@
 """Scores of an operator on test trajectories: rolled out from the first window, metric by metric."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from spectrakan.data.files import WRITERS
 from spectrakan.data.problems import find_problem
 from spectrakan.data.regenerate import brought_to
-from spectrakan.errors import ConfigError, require_package
+from spectrakan.errors import ConfigError
 from spectrakan.evaluation.batches import (
     DEFAULT,
     EvaluationSettings,
@@ -27,7 +25,6 @@ from spectrakan.fields.grid_part import joined, whole_of
 from spectrakan.fields.trajectories import require_trajectories
 from spectrakan.metrics import MetricAccumulator, anomaly_r2
 from spectrakan.models.catalog import MODELS
-from spectrakan.storage import require_writable
 
 TIME_TOLERANCE = 1e-6
 
@@ -99,17 +96,6 @@ def require_capability(model: nn.Module, resolution: int, trained_at: int, *, fo
         "`spectrakan models` lists as the same operator on other grids, or run it all the same with force=True "
         "(`--force`)"
     )
-
-
-def check_output(path: Path, *, force: bool = False) -> None:
-    """Refuse a file of fields that cannot be written: ending, missing package, existing file or folder."""
-    if path.suffix not in WRITERS:
-        raise ConfigError(f"cannot write '{path}'; its name must end in one of {', '.join(WRITERS)}")
-    if path.suffix == ".nc":
-        require_package("h5netcdf", "climate", f"writing '{path}'")
-    if path.exists() and not force:
-        raise ConfigError(f"'{path}' exists already; choose another --output, or --force to replace it")
-    require_writable(path.parent)
 
 
 def add_anomaly_scores(

@@ -92,10 +92,8 @@ class Grid:
     @classmethod
     def latitude_longitude(cls, latitude: Tensor, longitude: Tensor) -> Grid:
         """The globe: latitudes (degrees, south to north) by longitudes; cell volumes by sine of latitude."""
-        plane = cls.from_centres([latitude, longitude], ("wall", "periodic"))
-        faces = plane.edges[0].clamp(-90.0, 90.0)
-        area = torch.deg2rad(faces).sin().diff()
-        return replace(plane, edges=(faces, plane.edges[1]), weights=(area / area.sum(), plane.weights[1]))
+        centres = [axis.to(torch.float64).numpy() for axis in (latitude, longitude)]
+        return grid_around(centres, ("wall", "periodic"), latitude=0)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -163,15 +161,17 @@ def grid_around(
 
     Centres are kept as stored. Where they are equally spaced up to single precision, faces and volumes are
     made exactly equal, and the ends of the domain are taken as the round numbers that they nearly are.
-    `latitude` names an axis in degrees whose cells have volumes by the sine of latitude.
+    `latitude` names an axis in degrees, south to north, whose cells have volumes by the sine of latitude.
+
+    >>> grid = grid_around([np.array([-60.0, 0.0, 60.0]), np.array([0.0, 90.0, 180.0, 270.0])], latitude=0)
+    >>> [round(float(weight), 4) for weight in grid.weights[0]]
+    [0.25, 0.5, 0.25]
     """
     plain = Grid.from_centres([torch.from_numpy(axis.copy()) for axis in centres])
     edges = [_exact_faces(axis, faces) for axis, faces in zip(centres, plain.edges, strict=True)]
     weights = [edge.diff() / (edge[-1] - edge[0]) for edge in edges]
     if latitude is not None:
-        edges[latitude] = edges[latitude].clamp(-90.0, 90.0)
-        area = torch.deg2rad(edges[latitude]).sin().diff()
-        weights[latitude] = area / area.sum()
+        edges[latitude], weights[latitude] = _latitude_bands(centres[latitude], edges[latitude])
     return Grid(plain.coordinates, tuple(edges), tuple(weights), tuple(boundary))
 
 
@@ -187,6 +187,21 @@ def globe_boundary(axes: Sequence[str], longitude: Numbers) -> tuple[Boundary, .
     if len(axes) != 2 or axes[0].lower() not in LATITUDES or axes[1].lower() not in LONGITUDES:
         return ()
     return ("wall", "periodic") if len(longitude) > 1 and closes_circle(longitude) else ()
+
+
+def _latitude_bands(centres: Numbers, faces: Tensor) -> tuple[Tensor, Tensor]:
+    """Faces of latitudes, and shares of the area between them, ∝ sin(north face) - sin(south face).
+
+    On all Gaussian latitudes the faces are put where these differences are the weights of Gauss-Legendre
+    quadrature, so that means are exact for every polynomial in sin(latitude) up to degree 2n - 1.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(len(centres))
+    if np.abs(np.degrees(np.arcsin(nodes)) - centres).max() <= 1e-3:
+        sines = np.concatenate([[-1.0], np.cumsum(weights)[:-1] - 1.0, [1.0]])
+        return torch.from_numpy(np.degrees(np.arcsin(sines))), torch.from_numpy(weights / weights.sum())
+    faces = faces.clamp(-90.0, 90.0)
+    area = torch.deg2rad(faces).sin().diff()
+    return faces, area / area.sum()
 
 
 def _exact_faces(centres: Numbers, faces: Tensor) -> Tensor:

@@ -37,9 +37,7 @@ from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis, uniform_axis
 from spectrakan.nn.embedding import cell_coordinates, read_sensors, with_params_last
 from spectrakan.numerics.resample import along_axis
@@ -91,8 +89,8 @@ class CViT(Operator):
     name = "cvit"
     config: CViTConfig
 
-    def __init__(self, signature: OperatorSignature, config: CViTConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        signature, config = self.signature, self.config
         dims, width = signature.space_dims, config.width
         published = PUBLISHED_PATCHES[dims]
         patch = published[0] if config.patch == "auto" else config.patch

@@ -18,9 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
-from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.embedding import cell_coordinates, read_sensors
 from spectrakan.nn.execution import force_fp32
@@ -48,8 +46,8 @@ class DeepONet(Operator):
     auto_sensors: ClassVar[dict[int, int]] = {1: 100, 2: 32, 3: 12}
     has_bias: ClassVar[bool] = True
 
-    def __init__(self, signature: OperatorSignature, config: DeepONetConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        signature, config = self.signature, self.config
         dims, hidden, features = signature.space_dims, [config.width] * config.num_layers, config.num_features
         self.counts = (self.auto_sensors[dims] if config.sensors == "auto" else config.sensors,) * dims
         self.periodic = tuple(kind == "periodic" for kind in self.boundary)

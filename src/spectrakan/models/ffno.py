@@ -16,9 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from spectrakan.config import Count, settings
-from spectrakan.fields import OperatorSignature
 from spectrakan.models.fno import LiftedOperator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.feed_forward import feed_forward
 from spectrakan.nn.pointwise import PointwiseLinear
@@ -55,8 +53,9 @@ class FFNO(LiftedOperator):
     cuts_space = True
     config: FFNOConfig
 
-    def __init__(self, signature: OperatorSignature, config: FFNOConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        super()._build()
+        signature, config = self.signature, self.config
         width, hidden = config.width, config.mlp_ratio * config.width
         sets = 1 if config.share_weights else config.num_layers
         bases: list[Basis] = ["fourier"] * signature.space_dims

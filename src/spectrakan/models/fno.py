@@ -12,16 +12,14 @@ numbers over width².
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
-from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis, padded_axis
 from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
 from spectrakan.nn.feed_forward import Readout
@@ -50,8 +48,8 @@ class FNOConfig:
 class LiftedOperator(Operator):
     """Lift of history, parameters and coordinates, `layers` of the subclass, pointwise readout."""
 
-    def __init__(self, signature: OperatorSignature, config: Any, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        signature, config = self.signature, self.config
         channels = signature.history * signature.in_channels + signature.num_params + signature.space_dims
         self.lift = PointwiseLinear(channels, config.width)
         self.readout = Readout(config.width, 0, config.readout_width, self.network_out_channels)
@@ -79,8 +77,9 @@ class FNO(LiftedOperator):
     cuts_space = True
     config: FNOConfig
 
-    def __init__(self, signature: OperatorSignature, config: FNOConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        super()._build()
+        signature, config = self.signature, self.config
         bases: list[Basis] = ["fourier"] * signature.space_dims
         self.layers = nn.ModuleList(
             FourierLayer(config.width, config.num_modes, bases) for _ in range(config.num_layers)

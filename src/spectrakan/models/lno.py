@@ -31,9 +31,7 @@ from jaxtyping import Complex
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
-from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis, mean_over, wave_transform
 from spectrakan.nn.embedding import channels_first, channels_last, with_coordinates, with_params
 from spectrakan.nn.execution import Field
@@ -84,8 +82,8 @@ class LNO(Operator):
     name = "lno"
     config: LNOConfig
 
-    def __init__(self, signature: OperatorSignature, config: LNOConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        signature, config = self.signature, self.config
         dims, published = signature.space_dims, PUBLISHED_SIZES[signature.space_dims]
         given = (config.width, config.num_modes, config.readout_width)
         width, modes, hidden = (own or size for own, size in zip(given, published, strict=True))

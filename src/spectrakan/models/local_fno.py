@@ -22,9 +22,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
-from spectrakan.fields import OperatorSignature
 from spectrakan.models.fno import LiftedOperator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.embedding import with_coordinates
 from spectrakan.nn.joint_spectral import FourierLayer
@@ -73,8 +71,9 @@ class LocalFNO(LiftedOperator):
     name = "local_fno"
     config: LocalFNOConfig
 
-    def __init__(self, signature: OperatorSignature, config: LocalFNOConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        super()._build()
+        signature, config = self.signature, self.config
         self.layers = nn.ModuleList(LocalFourierLayer(signature.space_dims, config) for _ in range(config.num_layers))
 
     def located(self, inputs: Tensor, axes: Sequence[Axis]) -> Tensor:

@@ -32,9 +32,10 @@ class Operator(nn.Module):
     """A map from a history of fields to the next field: (B, history, *space, in) -> (B, *space, out).
 
     `forward` takes and gives physical units; `forward_normalized`, which the loss uses, is the map at unit scale.
-    A subclass has a `name` and a method `_forward`, the network itself, with `network_out_channels` outputs; the
-    stages around it are settings (`models/stages`). `fit_statistics` sets up everything that depends on data before
-    training, `calibrate` what depends on the trained network's errors.
+    A subclass has a `name`, a method `_build` that makes the parts of its network, and a method `_forward`, the
+    network itself, with `network_out_channels` outputs; the stages around it are settings (`models/stages`).
+    `fit_statistics` sets up everything that depends on data before training, `calibrate` what depends on the trained
+    network's errors.
     """
 
     name: str = ""
@@ -70,6 +71,10 @@ class Operator(nn.Module):
         self._decays = decay != 1.0 and signature.history > 1
         if self._decays and not isinstance(decay, str):
             self._set_decay(decay)
+        self._build()
+
+    def _build(self) -> None:
+        """Make the parts of the network; nothing by default."""
 
     def forward(self, x: Tensor, params: Tensor | None = None, grid: Grid | None = None) -> Tensor:
         """Physical fields `(B, history, *space, in)` -> `(B, *space, out)`, at any resolution.
@@ -119,7 +124,7 @@ class Operator(nn.Module):
             return 0.0
         low, high = self.output_units.denormalize(self.limits).to(fields)
         near = 1e-6 * (high - low)
-        return float(((fields <= low + near) | (fields >= high - near)).double().mean())
+        return float(to_float64((fields <= low + near) | (fields >= high - near)).mean())
 
     def residual(self, output: Tensor, history: Tensor) -> Tensor:
         """The residual before the filter: the output, or N_1 + gain tanh(N_2) u_last of its two halves."""

@@ -22,7 +22,6 @@ from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid, OperatorSignature, Window
 from spectrakan.models.operator import Operator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.block import BlockKind, BlockSettings, Mixing, SqueezeKind
 from spectrakan.nn.conditioning import Conditioning, ConditioningKind
@@ -110,8 +109,8 @@ class SpectraKAN(Operator):
     cuts_space = True
     config: SpectraKANConfig
 
-    def __init__(self, signature: OperatorSignature, config: SpectraKANConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        signature, config = self.signature, self.config
         fine = fine_blocks(signature, config)
         self.trunk = build_trunk(signature, config, fine)
         self.global_token = None

@@ -32,9 +32,7 @@ from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
 from spectrakan.errors import ConfigError
-from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.embedding import cell_coordinates, cell_shares, with_params_last
 
@@ -115,8 +113,8 @@ class Transolver(Operator):
     name = "transolver"
     config: TransolverConfig
 
-    def __init__(self, signature: OperatorSignature, config: TransolverConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        signature, config = self.signature, self.config
         channels = signature.history * signature.in_channels + signature.num_params
         self.lift = nn.Linear(channels, 2 * config.width)
         self.position = nn.Linear(signature.space_dims, 2 * config.width, bias=False)

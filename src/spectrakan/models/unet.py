@@ -17,9 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from spectrakan.config import Count, settings
-from spectrakan.fields import OperatorSignature
 from spectrakan.models.operator import Operator
-from spectrakan.models.stages import Stages
 from spectrakan.nn.axis import Axis
 from spectrakan.nn.embedding import channels_first, with_params
 
@@ -40,8 +38,8 @@ class UNet(Operator):
     name = "unet"
     config: UNetConfig
 
-    def __init__(self, signature: OperatorSignature, config: UNetConfig, stages: Stages | None = None) -> None:
-        super().__init__(signature, config, stages)
+    def _build(self) -> None:
+        signature, config = self.signature, self.config
         dims = signature.space_dims
         widths = [config.width * 2**level for level in range(config.num_levels + 1)]
         channels = signature.history * signature.in_channels + signature.num_params

@@ -11,16 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import roots_legendre
 
-from spectrakan.data.axes import (
-    closes_circle,
-    globe_grid,
-    grid_around,
-    increasing,
-    stored_times,
-    stride_grid,
-)
+from spectrakan.data.files import stride_grid
+from spectrakan.data.formats.mapping import increasing, stored_times
 from spectrakan.errors import ConfigError, DataFormatError
 from spectrakan.fields import Grid
+from spectrakan.fields.grid import closes_circle, globe_boundary, grid_around
 
 
 @given(
@@ -94,6 +89,10 @@ def gaussian_latitudes(size: int) -> np.ndarray:
     return np.degrees(np.arcsin(roots_legendre(size)[0]))
 
 
+def globe_grid(latitude: np.ndarray, longitude: np.ndarray) -> Grid:
+    return grid_around([latitude, longitude], globe_boundary(("lat", "lon"), longitude), latitude=0)
+
+
 def circle(size: int) -> np.ndarray:
     return 360.0 / size * np.arange(size)
 
@@ -130,10 +129,10 @@ def test_means_over_equal_steps_of_latitude_converge_with_second_order():
     assert errors[-1] < 1e-3
 
 
-def test_a_region_has_open_sides_and_the_areas_of_its_own_cells():
+def test_a_region_does_not_wrap_and_has_the_areas_of_its_own_cells():
     latitude, longitude = np.arange(30.0, 56.0, 2.5), np.arange(-15.0, 16.0, 2.5)
     grid = globe_grid(latitude, longitude)
-    assert grid.boundary == ("outflow", "outflow")
+    assert grid.boundary == ()
     south, north = np.radians(latitude - 1.25), np.radians(latitude + 1.25)
     bands = np.sin(north) - np.sin(south)
     np.testing.assert_allclose(grid.weights[0], bands / bands.sum(), rtol=1e-12)

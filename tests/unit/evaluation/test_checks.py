@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from known_operators import Scaled, evolving, held
 
+from spectrakan.data.files import check_output
 from spectrakan.data.split import Split
 from spectrakan.errors import ConfigError, RunError, ShapeError
-from spectrakan.evaluation import check_bands, check_evaluation, check_output, check_stability
+from spectrakan.evaluation import check_bands, check_evaluation, check_stability
 from spectrakan.fields import OperatorSignature
 
 
@@ -49,7 +50,7 @@ def test_output_files_are_checked_before_anything_is_computed(tmp_path: Path, mo
     with pytest.raises(ConfigError, match="exists already"):
         check_output(tmp_path / "here.h5")
     check_output(tmp_path / "here.h5", force=True)
-    with pytest.raises(ConfigError, match="must end in one of"):
+    with pytest.raises(ConfigError, match="unknown ending"):
         check_output(tmp_path / "fields.txt")
     with pytest.raises(RunError, match="cannot write"):
         check_output(tmp_path / "here.h5" / "inside" / "fields.h5")

@@ -10,11 +10,10 @@ without that axis of time are the input fields of a steady problem.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spectrakan.data.axes import increasing
 from spectrakan.data.container import NUMBERS, Container
 from spectrakan.data.decoding import mismatch
 from spectrakan.data.formats import mapping as mapped
-from spectrakan.data.formats.mapping import SPACE, Axis, DataMapping, MappedArray
+from spectrakan.data.formats.mapping import SPACE, Axis, DataMapping, MappedArray, increasing
 from spectrakan.fields import Trajectories
 from spectrakan.fields.grid import LATITUDES, LONGITUDES, globe_boundary
 

@@ -15,13 +15,12 @@ import numpy as np
 from pydantic import Field
 
 from spectrakan.config import build_settings, read_yaml, settings
-from spectrakan.data.axes import increasing, stored_times
 from spectrakan.data.container import Container, GroupedSource
 from spectrakan.data.decoding import mismatch, regular_file
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Boundary, FieldSpec, Grid, Source, Trajectories
-from spectrakan.fields.grid import grid_around
+from spectrakan.fields.grid import Numbers, grid_around
 
 SpaceAxis = Literal["x", "y", "z"]
 SPACE: tuple[SpaceAxis, ...] = get_args(SpaceAxis)
@@ -195,3 +194,21 @@ def _grid(container: Container, mapping: DataMapping, shape: Sequence[int]) -> t
         flips.append(flip)
     latitude = mapping.space.index(mapping.latitude) if mapping.latitude else None
     return grid_around(centres, mapping.boundary, latitude=latitude), tuple(flips)
+
+
+def increasing(centres: Numbers) -> tuple[Numbers, bool]:
+    """Coordinates in increasing order, and whether they were reversed for it."""
+    turned = len(centres) > 1 and bool(centres[-1] < centres[0])
+    return (centres[::-1].copy() if turned else centres), turned
+
+
+def stored_times(path: Path, key: str, stored: Numbers, frames: int) -> Numbers:
+    """Stored times of the frames; one entry too many at the end, as PDEBench writes it, is dropped."""
+    if len(stored) not in {frames, frames + 1}:
+        raise mismatch(path, key, f"one time for each of {frames} frames", f"{len(stored)}")
+    times = stored[:frames]
+    if not (np.diff(times) > 0).all():
+        index = int(np.flatnonzero(np.diff(times) <= 0)[0])
+        found = f"{times[index]} before {times[index + 1]} at index {index}"
+        raise mismatch(path, key, "increasing times", found)
+    return times

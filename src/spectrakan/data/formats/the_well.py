@@ -21,10 +21,9 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from spectrakan.data.axes import stored_times
 from spectrakan.data.container import Container, read_whole
 from spectrakan.data.decoding import mismatch
-from spectrakan.data.formats.mapping import SPACE
+from spectrakan.data.formats.mapping import SPACE, stored_times
 from spectrakan.data.lazy import LazyArray, Part
 from spectrakan.errors import ConfigError
 from spectrakan.fields import Array, Boundary, FieldSpec, Trajectories, blocks
