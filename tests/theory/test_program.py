@@ -1,4 +1,4 @@
-"""The affine program of a model: its Jacobian, what it refuses and the rules one by one."""
+"""The affine program of a model: its Jacobian, what it refuses, the rules one by one, and bounds of rollouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spectrakan.theory.parts import model_map
 from spectrakan.theory.program import Program
 from spectrakan.theory.reach import Reach
 from spectrakan.theory.rules import Curve, Product
-from spectrakan.theory.sample_bounds import bound_sample, model_program
+from spectrakan.theory.sample_bounds import bound_sample, model_program, rollout_growth
 from spectrakan.theory.slopes import FUNCTIONS
 
 SMALL = {
@@ -186,3 +186,19 @@ def test_another_order_of_summation_changes_bounds_by_rounding_alone():
     for name in before.rates:
         assert after.rates[name] == pytest.approx(before.rates[name], rel=1e-11)
         assert after.change[name] == pytest.approx(before.change[name], rel=1e-11)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_no_attack_beats_the_bounds_of_a_rollout(steps):
+    model = small_model(multiplicative_readout=True)
+    found = rollout_growth(model, window(), steps, 0.002, config=AttackSettings(starts=4, steps=6, pairs=16))
+    assert len(found) == steps
+    for each in found:
+        assert not each.beaten
+        assert each.value < 1.5 * each.attacked
+
+
+def test_a_rollout_of_a_steady_map_is_refused():
+    signature = sk.OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1, steady=True)
+    with pytest.raises(ConfigError, match="fields that evolve"):
+        rollout_growth(sk.build_model("spectrakan", signature, **SMALL), torch.zeros(1, 1, 8, 1), 2, 0.1)

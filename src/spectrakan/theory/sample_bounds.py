@@ -1,15 +1,20 @@
-"""All bounds of one model around one input: token, modulation, prediction and the theorem's constants."""
+"""All bounds of one model around one input: token, modulation, prediction, the theorem's constants, and rollouts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from spectrakan.errors import ConfigError
 from spectrakan.fields import Grid
+from spectrakan.models.operator import Operator
 from spectrakan.models.spectrakan import SpectraKAN
 from spectrakan.nn.axis import Axis
+from spectrakan.theory.attack import AttackSettings, attack, largest
+from spectrakan.theory.certificate import Entry
 from spectrakan.theory.kan_bounds import layers_of
 from spectrakan.theory.parts import model_run
 from spectrakan.theory.program import Program
@@ -20,6 +25,7 @@ from spectrakan.theory.theorem import Constants, certified_constants
 MOST_ROWS = 1 << 19
 """Most numbers that nonlinear operations of one sample take for which all bounds are computed."""
 QUANTITIES: tuple[str, ...] = ("token", "modulation", "prediction")
+Model = TypeVar("Model", bound=Operator)
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,8 @@ def _bounds(model: SpectraKAN, reach: Reach, names: Sequence[str]) -> SampleBoun
 
 
 def in_float64(
-    model: SpectraKAN, inputs: Tensor, params: Tensor | None, grid: Grid | None
-) -> tuple[SpectraKAN, Tensor, Tensor | None, tuple[Axis, ...]]:
+    model: Model, inputs: Tensor, params: Tensor | None, grid: Grid | None
+) -> tuple[Model, Tensor, Tensor | None, tuple[Axis, ...]]:
     """A copy of a model with exactly its weights, and physical inputs and parameters in normalised units."""
     exact = deepcopy(model).cpu().double().eval().requires_grad_(False)
     history, given = exact.normalized(inputs.cpu().double(), None if params is None else params.cpu().double())
@@ -98,3 +104,54 @@ def model_program(
 ) -> Program:
     """The program of all quantities of the model, or up to its token."""
     return Program(model_run(model, params, axes, token_alone=token_alone), history, layers_of(model))
+
+
+def rollout_growth(
+    model: Operator,
+    inputs: Tensor,
+    steps: int,
+    radius: float,
+    *,
+    params: Tensor | None = None,
+    grid: Grid | None = None,
+    config: AttackSettings | None = None,
+) -> list[Entry]:
+    """How far a perturbation of one physical window `(1, history, *space, field)` can grow in a rollout.
+
+    For each of `steps` frames a bound of its change over the radius, in normalised units, with an attack beside it.
+    The rollout is one program, so that what cancels between frames cancels in the bound; products of the constants
+    of single steps would grow by their power.
+
+    >>> from spectrakan.fields import OperatorSignature
+    >>> from spectrakan.models import build_model
+    >>> signature = OperatorSignature(space_dims=1, history=1, in_channels=1, out_channels=1)
+    >>> model = build_model("spectrakan", signature, width=4, num_modes=2, num_layers=2)
+    >>> found = rollout_growth(model, torch.randn(1, 1, 8, 1), 2, 0.001)
+    >>> all(each.attacked <= each.value for each in found)
+    True
+    """
+    if not model.signature.evolves or inputs.shape[0] != 1 or steps < 1:
+        raise ConfigError(
+            "the growth of a perturbation needs one window, at least one step and fields that evolve, got "
+            f"{inputs.shape[0]} windows and {steps} steps of '{model.name}'"
+        )
+    exact, centre, given, axes = in_float64(model, inputs, params, grid)
+
+    def run(history: Tensor) -> Mapping[str, Tensor]:
+        fixed = None if given is None else given.expand(history.shape[0], -1)
+        frames = {}
+        for step in range(steps):
+            frame = exact.postprocess(exact._forward(exact.decayed(history), fixed, axes), history, axes)
+            frames[str(step)] = frame
+            following = exact.input_units.normalize(exact.output_units.denormalize(frame))
+            history = torch.cat([history[:, 1:], following[:, None]], dim=1)
+        return frames
+
+    reach = Reach(Program(run, centre, layers_of(exact)), radius)
+
+    def entry(name: str) -> Entry:
+        found = attack(lambda history: run(history)[name], centre, radius, largest, config or AttackSettings())
+        bound = float(reach.target(name).reach.amax()) / radius
+        return Entry(bound, "certified", f"change of frame {name}", found.change)
+
+    return [entry(str(step)) for step in range(steps)]
