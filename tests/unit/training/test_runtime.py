@@ -188,6 +188,25 @@ for plain, compiled in zip(*found, strict=True):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["fno", "spectrakan"])
+def test_skip_blocks_and_fourier_layers_are_traced_whole_and_keep_their_gradients(name, generator):
+    signature = OperatorSignature(
+        space_dims=2, history=1, in_channels=1, out_channels=1, boundary=("periodic", "wall"), steady=True
+    )
+    model = build_model(name, signature, width=8, num_modes=4, num_layers=2)
+    inputs, targets = torch.randn(2, 6, 1, 12, 10, 1, generator=generator)
+    model.fit_statistics(inputs, targets)
+    found = []
+    for function in (model, torch.compile(model, backend="eager", fullgraph=True)):
+        model.zero_grad()
+        value = function(inputs)
+        value.square().mean().backward()
+        found.append([value.detach(), *(each.grad.clone() for each in model.parameters() if each.grad is not None)])
+    for plain, traced in zip(*found, strict=True):
+        torch.testing.assert_close(traced, plain, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
 def test_a_step_of_the_default_compiles_without_graph_breaks_and_keeps_its_gradients():
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         pytest.skip("torch.compile needs a C++ compiler")
