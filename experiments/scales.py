@@ -18,8 +18,8 @@ from spectrakan.data.problems import Problem, problem_named
 from spectrakan.errors import ConfigError, nearest
 from spectrakan.training.presets import LONGER
 
-TEST_SEED = 402_918_377
-"""Seed of the test samples, used for nothing else; `results/small` has had another."""
+TEST_SEED = 731_064_285
+"""Seed of the test samples, used for nothing else; older ones are in `docs/protocol.md`."""
 DEVELOPMENT_SEED = 777
 """Seed of samples that may be scored at any time while a model is developed."""
 

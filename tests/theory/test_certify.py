@@ -120,6 +120,14 @@ def test_no_attack_beats_a_bound_in_any_variant(config):
     assert max(ratios.values()) < 10
 
 
+@pytest.mark.parametrize("ends", [(-torch.inf, torch.inf), (-torch.inf, 0.2), (-0.1, torch.inf)], ids=str)
+def test_limits_at_one_side_or_none_have_bounds_that_hold(ends):
+    cut = small_model(predict="direct", range_margin=0.0)
+    assert cut.limits is not None
+    cut.limits.copy_(torch.tensor(ends)[:, None])
+    held(cut, 0.5, (9,))
+
+
 def test_predictions_that_are_cut_off_have_bounds_that_hold_and_are_smaller():
     free, cut = (small_model(predict="direct", range_margin=margin) for margin in (None, 0.0))
     frames = torch.randn(1, 2, 9, 1, generator=torch.Generator().manual_seed(1))

@@ -67,7 +67,7 @@ MODELS: dict[str, Entry] = {
 _PAPER: dict[str, Any] = {
     "num_modes": 12, "coarse_num_layers": 4, "coarse_mixing": "axial", "block": "plain", "squeeze_excite": "plain",
     "basis": "fourier", "coordinates": "all", "extension": "zero", "pool": "center", "conditioning": "readout",
-    "predict": "direct", "noise_level": 0.0,
+    "predict": "direct", "noise_level": 0.0, "range_margin": None,
 }  # fmt: skip
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "spectrakan": {"paper": _PAPER},

@@ -13,7 +13,7 @@ from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError, ShapeError, UnfittedWarning
 from spectrakan.fields import Grid, GridPart, OperatorSignature, SpaceGroup, Window
 from spectrakan.fields.grid_part import summed
-from spectrakan.models.stages import Stages, fitted_decay, prediction_of
+from spectrakan.models.stages import Stages, fitted_decay, margin_of, prediction_of
 from spectrakan.nn.axis import Axis, axes_of
 from spectrakan.nn.mean_field import MeanField
 from spectrakan.nn.normalizer import Normalizer
@@ -63,7 +63,8 @@ class Operator(nn.Module):
         self.register_buffer("residual_scale", torch.ones(fields))
         self.register_buffer("frame_weights", torch.ones(signature.history))
         ends = torch.tensor([[-torch.inf], [torch.inf]]).repeat(1, fields)
-        self.register_buffer("limits", None if self.stages.range_margin is None else ends)
+        self._margin = margin_of(signature, self.stages)
+        self.register_buffer("limits", None if self._margin is None else ends)
         self.register_buffer("fitted", torch.zeros((), dtype=torch.bool))
         self._warns = True
         self._decays = decay != 1.0 and signature.history > 1
@@ -277,7 +278,7 @@ class Operator(nn.Module):
             ends = torch.stack([-targets.amin(0), targets.amax(0)])
             ends = window.grid.space.largest(ends) if isinstance(window.grid, GridPart) else ends
             found = torch.maximum(found, ends)
-        low, high = found + cast(float, self.stages.range_margin) * found.sum(0)
+        low, high = found + cast(float, self._margin) * found.sum(0)
         limits.copy_(torch.stack([-low, high]))
 
     def _set_decay(self, decay: float) -> None:

@@ -22,6 +22,8 @@ from spectrakan.numerics.quadrature import to_float64
 Predict = Literal["auto", "increment", "mean_field", "direct"]
 LEAST_DECAY = 0.3
 """Lower limit of a fitted history decay; found on validation data of compressible flow."""
+MARGIN = 0.1
+"""Margin where fields evolve; with 0.5 and 1 rare rollouts still decided which weights were kept."""
 
 
 @settings
@@ -41,9 +43,9 @@ class Stages:
     history_decay: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = 1.0
     """Factor q by which an input frame is multiplied for each frame of its age; `auto` fits it to the correlation of
     successive increments in the training data."""
-    range_margin: Annotated[float, Field(ge=0)] | None = None
-    """Share of the training data's range by which predictions may leave it, so that no rollout explodes; None: no
-    limit."""
+    range_margin: Annotated[float, Field(ge=0)] | Literal["auto"] | None = "auto"
+    """Share of the training data's range by which predictions may leave it, so that no rollout explodes; `auto`: 0.1
+    where fields evolve, no limit where they are steady; None: no limit."""
     ema_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Decay of the exponential moving average of the weights that training validates and keeps; 0: no average."""
 
@@ -60,6 +62,13 @@ def prediction_of(signature: OperatorSignature, stages: Stages) -> Predict:
     if stages.predict != "auto":
         return stages.predict
     return "increment" if signature.evolves else "mean_field"
+
+
+def margin_of(signature: OperatorSignature, stages: Stages) -> float | None:
+    """The margin around the training data's range with "auto" resolved; None: no limit."""
+    if stages.range_margin == "auto":
+        return MARGIN if signature.evolves else None
+    return stages.range_margin
 
 
 def fitted_decay(windows: Iterable[Window], num_fields: int) -> float:

@@ -150,8 +150,13 @@ class Program(TorchFunctionMode):
             out = self._product(PRODUCTS[name], *product)
             return args[0] + out if name == "addcmul" else out
         if name == "clamp" and not any(map(_varies, args[1:])):  # to an interval, by two rectifiers
-            above = [self.node(lambda centre: Curve("relu", centre), args[0] - end) for end in args[1:]]
-            return args[1] + above[0] - above[1]
+            out = args[0]
+            for end, sign in zip(args[1:], (1, -1), strict=True):
+                known = end.isfinite()  # no end is, before a model is fitted
+                if known.any():
+                    beyond = sign * known * (end.where(known, 0) - args[0])
+                    out = out + sign * self.node(lambda centre: Curve("relu", centre), beyond)
+            return out
         if name == "softmax" and (options.get("dim", args[-1])) == -1:
             weights = func(*args, **options)
             if self._pools == len(self._weights):

@@ -45,7 +45,7 @@ def data() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def test_a_registered_model_is_built_with_its_settings_and_kept(registered, tmp_path):
-    model = sk.build_model("linear", SIGNATURE, gain=2.0, predict="direct", noise_level=0.0)
+    model = sk.build_model("linear", SIGNATURE, gain=2.0, predict="direct", noise_level=0.0, range_margin=None)
     inputs, targets, params = data()
     model.fit_statistics(inputs, targets, params)
     units, given = model.input_units, model.param_units.normalize(params)
