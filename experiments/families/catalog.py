@@ -94,7 +94,7 @@ FAMILIES: dict[str, Family] = {
 RATES: dict[str, dict[str, float]] = {
     "burgers1d_given": {"spectrakan": 3e-3, "spectrakan/paper": 1e-2, "ffno": 3e-3},
     "burgers1d_hidden": {"spectrakan": 3e-3, "spectrakan/paper": 1e-2},
-    "cns1d_given": {"spectrakan": 3e-2, "spectrakan/paper": 1e-2},
+    "cns1d_given": {"spectrakan/paper": 1e-2},
     "cns1d_hidden": {"ffno": 3e-2},
     "droplet2d_given": {"ffno": 3e-3, "spectrakan/paper": 3e-3},
     "droplet2d_hidden": {"ffno": 3e-3, "spectrakan/paper": 3e-3},
