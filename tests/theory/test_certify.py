@@ -17,6 +17,7 @@ from spectrakan.cli.certify import print_certificate
 from spectrakan.data.generate import generate
 from spectrakan.errors import ConfigError
 from spectrakan.models.spectrakan import SpectraKAN
+from spectrakan.models.stages import UNLIMITED
 from spectrakan.theory import sample_bounds
 from spectrakan.theory.attack import AttackSettings, attack, euclid, largest
 from spectrakan.theory.certificate import Certificate
@@ -120,7 +121,7 @@ def test_no_attack_beats_a_bound_in_any_variant(config):
     assert max(ratios.values()) < 10
 
 
-@pytest.mark.parametrize("ends", [(-torch.inf, torch.inf), (-torch.inf, 0.2), (-0.1, torch.inf)], ids=str)
+@pytest.mark.parametrize("ends", [(-UNLIMITED, UNLIMITED), (-UNLIMITED, 0.2), (-0.1, UNLIMITED)], ids=str)
 def test_limits_at_one_side_or_none_have_bounds_that_hold(ends):
     cut = small_model(predict="direct", range_margin=0.0)
     assert cut.limits is not None

@@ -13,7 +13,7 @@ from spectrakan.config import as_mapping
 from spectrakan.errors import ConfigError, ShapeError, UnfittedWarning
 from spectrakan.fields import Grid, GridPart, OperatorSignature, SpaceGroup, Window
 from spectrakan.fields.grid_part import summed
-from spectrakan.models.stages import Stages, fitted_decay, margin_of, prediction_of
+from spectrakan.models.stages import UNLIMITED, Stages, fitted_decay, margin_of, prediction_of
 from spectrakan.nn.axis import Axis, axes_of
 from spectrakan.nn.mean_field import MeanField
 from spectrakan.nn.normalizer import Normalizer
@@ -62,7 +62,7 @@ class Operator(nn.Module):
         self.product_gain = nn.Parameter(torch.zeros(fields)) if self.stages.multiplicative_readout else None
         self.register_buffer("residual_scale", torch.ones(fields))
         self.register_buffer("frame_weights", torch.ones(signature.history))
-        ends = torch.tensor([[-torch.inf], [torch.inf]]).repeat(1, fields)
+        ends = torch.tensor([[-UNLIMITED], [UNLIMITED]]).repeat(1, fields)
         self._margin = margin_of(signature, self.stages)
         self.register_buffer("limits", None if self._margin is None else ends)
         self.register_buffer("fitted", torch.zeros((), dtype=torch.bool))

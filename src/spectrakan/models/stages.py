@@ -19,6 +19,8 @@ from spectrakan.fields import OperatorSignature, Window
 from spectrakan.fields.grid_part import summed
 from spectrakan.numerics.quadrature import to_float64
 
+UNLIMITED = 1e38
+"""Limit of a prediction before it is fitted: saved weights are finite."""
 Predict = Literal["auto", "increment", "mean_field", "direct"]
 LEAST_DECAY = 0.3
 """Lower limit of a fitted history decay; found on validation data of compressible flow."""

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from spectrakan.errors import ConfigError
+from spectrakan.models.stages import UNLIMITED
 from spectrakan.nn.kan import KANLayer
 from spectrakan.nn.summary import ridge, turns
 from spectrakan.nn.token import root_mean_square, space_mean
@@ -152,7 +153,7 @@ class Program(TorchFunctionMode):
         if name == "clamp" and not any(map(_varies, args[1:])):  # to an interval, by two rectifiers
             out = args[0]
             for end, sign in zip(args[1:], (1, -1), strict=True):
-                known = end.isfinite()  # no end is, before a model is fitted
+                known = end.abs() < UNLIMITED
                 if known.any():
                     beyond = sign * known * (end.where(known, 0) - args[0])
                     out = out + sign * self.node(lambda centre: Curve("relu", centre), beyond)

@@ -55,7 +55,7 @@ def test_a_network_that_gives_zero_predicts_the_mean_field_or_the_last_frame(nam
     inputs, targets = samples()
     model.fit_statistics(inputs, targets)
     torch.testing.assert_close(model(inputs[:1]), targets.mean(0), atol=1e-4, rtol=0)
-    evolving = silenced(small(name, EVOLVING))
+    evolving = silenced(small(name, EVOLVING, range_margin=None))
     frames = torch.randn(6, 4, 16, 2)
     evolving.fit_statistics(frames[:, :3], frames[:, 3:])
     torch.testing.assert_close(evolving(frames[:, :3]), frames[:, 2])
@@ -103,7 +103,7 @@ def test_predictions_are_cut_off_beyond_the_range_of_the_training_data(name, gen
     frames = torch.rand(6, 5, 16, 2, generator=generator) * torch.tensor([1.0, 20.0]) + torch.tensor([3.0, -50.0])
     low, high = (getattr(frames[:, 3:].flatten(0, -2), end)(0) for end in ("amin", "amax"))
     unfiltered = {} if name == "persistence" else {"noise_level": 0.0}
-    free, held = small(name, EVOLVING, **unfiltered), small(name, EVOLVING, range_margin=0.25, **unfiltered)
+    free, held = (small(name, EVOLVING, range_margin=margin, **unfiltered) for margin in (None, 0.25))
     for model in (free, held):
         model.fit_statistics(frames[:, :3], frames[:, 3:])
     ends = low - 0.25 * (high - low), high + 0.25 * (high - low)
@@ -115,6 +115,12 @@ def test_predictions_are_cut_off_beyond_the_range_of_the_training_data(name, gen
         torch.testing.assert_close(held(frames[:, :3]), free(frames[:, :3]).clamp(*ends), rtol=1e-5, atol=1e-4)
     held.save_pretrained(tmp_path / "held")
     torch.testing.assert_close(sk.from_pretrained(tmp_path / "held").limits, held.limits)
+
+
+def test_limits_are_the_default_where_fields_evolve():
+    assert small("fno", EVOLVING)._margin == 0.1
+    assert steady("fno").limits is None
+    assert small("fno", EVOLVING, range_margin=None).limits is None
 
 
 def test_a_network_that_grows_without_limit_stays_in_range_for_any_time(generator):

@@ -171,7 +171,7 @@ def test_ridge_finds_a_linear_evolution_exactly_and_keeps_it_at_other_resolution
 
 
 def test_ridge_leaves_what_lies_above_its_modes_as_in_the_last_frame():
-    model = sk.build_model("ridge", signature(history=1, in_channels=1, out_channels=1), num_modes=2)
+    model = sk.build_model("ridge", signature(history=1, in_channels=1, out_channels=1), num_modes=2, range_margin=None)
     x = torch.randn(50, 1, 16, 1)
     model.fit_windows([sk.Window(x, torch.zeros(50, 1, 16, 1))], units=False)
     left = model(x)
