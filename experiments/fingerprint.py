@@ -36,7 +36,8 @@ def fingerprint(cell: Cell) -> list[float]:
     config = replace(config, training=replace(config.training, epochs=1, batch_size=batch_size))
     with started(config.runtime) as runtime:
         session = build_session(config, prepared, runtime)
-        events = (event for event in train_epochs(session) if isinstance(event, StepTaken))
+        trained = train_epochs(session) if session.parameters else ()  # trivial baselines have no weights
+        events = (event for event in trained if isinstance(event, StepTaken))
         steps = list(islice(events, STEPS))
         session.model.eval()
         calibrate_operator(session.model, config, prepared, runtime)
