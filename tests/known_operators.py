@@ -22,7 +22,7 @@ class Scaled(Operator):
     name = "scaled"
 
     def __init__(self, signature: OperatorSignature, factor: float = 1.0, shift: float = 0.0) -> None:
-        super().__init__(signature, TrivialConfig(), Stages(predict="direct", noise_level=0.0))
+        super().__init__(signature, TrivialConfig(), Stages(predict="direct", noise_level=0.0, range_margin=None))
         self.factor, self.shift = factor, shift
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:
@@ -35,7 +35,7 @@ class Solver(Operator):
     name = "solver"
 
     def __init__(self, task: str, signature: OperatorSignature, step: float = 0.0, factor: float = 1.0) -> None:
-        super().__init__(signature, TrivialConfig(), Stages(predict="direct", noise_level=0.0))
+        super().__init__(signature, TrivialConfig(), Stages(predict="direct", noise_level=0.0, range_margin=None))
         self.task, self.step, self.factor = task, step, factor
 
     def _forward(self, history: Tensor, params: Tensor | None, axes: Sequence[Axis]) -> Tensor:

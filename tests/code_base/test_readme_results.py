@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from experiments import appendix, attribution
+from experiments import appendix, attribution, out_of_the_box
 from experiments.archive import Archive
 from experiments.catalog import SECTIONS
 from experiments.comparison import Comparison, compare
@@ -127,6 +127,20 @@ def _errors(results: Results, case: str, name: str) -> list[float]:
     found = results.find(case, attribution.COMPETITORS[name].model, "default", name)
     assert found is not None
     return [record["metrics"]["rmse"] for record in found.records]
+
+
+def test_problems_that_no_preset_was_tuned_on_are_told_as_the_records_say():
+    results, text = Results.of(SHORT, "unseen"), " ".join((ROOT / "README.md").read_text().split())
+    assert out_of_the_box.verdicts(results).keys() == {"kuramoto_sivashinsky1d"}
+    said = out_of_the_box.verdicts(results)["kuramoto_sivashinsky1d"]
+    ratio, chance, verdict = re.fullmatch(r"([\d.]+) of FFNO \(p = ([\d.]+)\): (.*)", said).groups()  # type: ignore[union-attr]
+    assert f"{float(ratio):.2f} of F-FNO's error on Kuramoto-Sivashinsky (three seeds, p = {chance}: {verdict})" in text
+    first = {
+        case: [results.find(case, model).records[0]["metrics"]["rmse"] for model in ("spectrakan", "ffno", "fno")]  # type: ignore[union-attr]
+        for case in ("gray_scott2d", "vorticity2d")
+    }
+    told = [f"{first[case][0]:.3g} against {first[case][1]:.3g} and {first[case][2]:.3g}" for case in first]
+    assert f"Gray-Scott {told[0]}, forced vorticity {told[1]}" in text
 
 
 def mean_seconds(results: Results, case: str, name: str) -> float:
