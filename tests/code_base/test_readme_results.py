@@ -133,12 +133,17 @@ def test_problems_that_no_preset_was_tuned_on_are_told_as_the_records_say():
     results, text = Results.of(SHORT, "unseen"), " ".join((ROOT / "README.md").read_text().split())
     assert out_of_the_box.verdicts(results).keys() == {"kuramoto_sivashinsky1d"}
     said = out_of_the_box.verdicts(results)["kuramoto_sivashinsky1d"]
-    ratio, chance, verdict = re.fullmatch(r"([\d.]+) of FFNO \(p = ([\d.]+)\): (.*)", said).groups()  # type: ignore[union-attr]
-    assert f"{float(ratio):.2f} of F-FNO's error on Kuramoto-Sivashinsky (three seeds, p = {chance}: {verdict})" in text
-    first = {
-        case: [results.find(case, model).records[0]["metrics"]["rmse"] for model in ("spectrakan", "ffno", "fno")]  # type: ignore[union-attr]
-        for case in ("gray_scott2d", "vorticity2d")
-    }
+    ratio, chance, verdict = re.fullmatch(r"([\d.]+) of FFNO \(p = ([\d.]+)\): (.*)", said).groups()
+    assert (
+        f"{float(ratio):.2f} of F-FNO's error on Kuramoto-Sivashinsky (three seeds, p = {chance}: {verdict})" in text
+    )
+    cases, models = ("gray_scott2d", "vorticity2d"), ("spectrakan", "ffno", "fno")
+    records = {(case, model): results.find(case, model).records[0] for case in cases for model in models}
+    first = {case: [records[case, model]["metrics"]["rmse"] for model in models] for case in cases}
+    seconds = [
+        records[case, "ffno"]["train_seconds"] / records[case, "spectrakan"]["train_seconds"] for case in cases
+    ]
+    assert f"F-FNO trains {seconds[0]:.1f} and {seconds[1]:.1f} times as long there" in text
     told = [f"{first[case][0]:.3g} against {first[case][1]:.3g} and {first[case][2]:.3g}" for case in first]
     assert f"Gray-Scott {told[0]}, forced vorticity {told[1]}" in text
 
