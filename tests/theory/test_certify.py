@@ -126,6 +126,7 @@ def test_limits_at_one_side_or_none_have_bounds_that_hold(ends):
     cut = small_model(predict="direct", range_margin=0.0)
     assert cut.limits is not None
     cut.limits.copy_(torch.tensor(ends)[:, None])
+    assert [abs(end) < UNLIMITED for end in cut.limits[:, 0].double().tolist()] == [abs(end) < 1 for end in ends]
     held(cut, 0.5, (9,))
 
 

@@ -19,8 +19,8 @@ from spectrakan.fields import OperatorSignature, Window
 from spectrakan.fields.grid_part import summed
 from spectrakan.numerics.quadrature import to_float64
 
-UNLIMITED = 1e38
-"""Limit of a prediction before it is fitted: saved weights are finite."""
+UNLIMITED = 2.0**126
+"""Limit of a prediction before it is fitted: finite, because saved weights are, and the same number in every type."""
 Predict = Literal["auto", "increment", "mean_field", "direct"]
 LEAST_DECAY = 0.3
 """Lower limit of a fitted history decay; found on validation data of compressible flow."""

@@ -150,7 +150,9 @@ class Program(TorchFunctionMode):
         if len(product) == 2 and name in PRODUCTS:
             out = self._product(PRODUCTS[name], *product)
             return args[0] + out if name == "addcmul" else out
-        if name == "clamp" and not any(map(_varies, args[1:])):  # to an interval, by two rectifiers
+        if name == "clamp" and all(
+            isinstance(end, Tensor) and not _varies(end) for end in args[1:]
+        ):  # two rectifiers
             out = args[0]
             for end, sign in zip(args[1:], (1, -1), strict=True):
                 known = end.abs() < UNLIMITED
