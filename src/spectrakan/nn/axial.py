@@ -75,7 +75,8 @@ class Axial:
             if changed is not None:
                 if found[-1].stride() != rows.stride():  # parts and samples of one axis change places for the product
                     found[-1] = torch.empty_like(rows).copy_(found[-1])
-                _by_factor(found[-1], rows, changed.permute(3, 0, 1, 2)[at])
+                (u, v), (x, y), by = found[-1].unbind(3), rows.unbind(3), changed.permute(3, 0, 1, 2)[at]
+                by[:, :, 0], by[:, :, 1] = (found[-1] * rows).sum(1).sum(2), (v * x).addcmul_(u, y, value=-1).sum(1)
                 found[-1] = self._turned(axis, found[-1], at, back=True)
         return _synthesised(found, [part.analysis.T for part in self.parts], gradient.shape, target)
 
@@ -201,10 +202,3 @@ def _by_sample(factor: Tensor, several: bool) -> tuple[Tensor, Tensor]:
     """Real parts `(batch, 1, mode, 1 or 2, channel)`, once for each part on several axes, and imaginary ones."""
     real, imaginary = factor.transpose(2, 3).contiguous().permute(2, 0, 1, 3)[:, None].unbind(3)
     return (torch.stack([real, real], dim=3), imaginary.contiguous()) if several else (real.unsqueeze(3), imaginary)
-
-
-def _by_factor(gradient: Tensor, rows: Tensor, target: Tensor) -> None:
-    """The gradient `(batch, mode, part, channel)` of the factors from those of the products and the coefficients."""
-    (u, v), (x, y) = gradient.unbind(3), rows.unbind(3)
-    target[:, :, 0] = (gradient * rows).sum(1).sum(2)
-    target[:, :, 1] = (v * x).addcmul_(u, y, value=-1).sum(1)
