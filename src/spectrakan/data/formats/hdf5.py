@@ -38,6 +38,8 @@ DESCRIBED_BY_TEXTS = ("dimensions", "boundary_conditions", "t0_fields")
 """Groups of The Well's layout, which says in texts of variable length what its arrays are."""
 CLASSIC = (b"CDF\x01", b"CDF\x02")
 """How a classic netCDF file begins; netCDF-4 is HDF5."""
+MAPPED_BYTES = 2**28
+"""Classic files of more bytes than this are mapped into memory instead of read."""
 HEAP = b"GCOL\x01\x00\x00\x00"
 """Four letters, version 1 and three reserved bytes open a global heap, followed by its size."""
 HEAP_HEADER = 16
@@ -230,7 +232,8 @@ def open_netcdf(path: Path, faults: Mapping[str, str]) -> Container:
 def _open_dataset(path: Path) -> Any:
     import xarray
 
-    engine: dict[str, Any] = {"engine": "scipy"}
+    # A map into memory cannot be closed while an error on its way holds arrays of it; small files are read whole.
+    engine: dict[str, Any] = {"engine": "scipy", "backend_kwargs": {"mmap": path.stat().st_size > MAPPED_BYTES}}
     if h5py.is_hdf5(path):
         engine = {"engine": "h5netcdf", "backend_kwargs": {"phony_dims": "access"}}
     return xarray.open_dataset(path, cache=False, decode_times=False, decode_timedelta=False, **engine)
