@@ -96,8 +96,8 @@ RATES: dict[str, dict[str, float]] = {
     "burgers1d_hidden": {"spectrakan": 3e-3, "spectrakan/paper": 1e-2},
     "cns1d_given": {"spectrakan/paper": 1e-2},
     "cns1d_hidden": {"ffno": 3e-2},
-    "droplet2d_given": {"ffno": 3e-3, "spectrakan/paper": 3e-3},
-    "droplet2d_hidden": {"ffno": 3e-3, "spectrakan/paper": 3e-3},
+    "droplet2d_given": {"ffno": 3e-3, "spectrakan/default": 1e-2, "spectrakan/paper": 3e-3},
+    "droplet2d_hidden": {"ffno": 3e-3, "spectrakan/default": 1e-2, "spectrakan/paper": 3e-3},
     "advection_diffusion1d_given": {"spectrakan": 3e-2, "spectrakan/paper": 1e-2, "fno": 3e-3},
     "advection_diffusion1d_hidden": {"spectrakan": 3e-2, "spectrakan/paper": 1e-2},
 }

@@ -59,7 +59,10 @@ def save_bundle(folder: Path, bundle: Bundle, *, keep: int = 1) -> None:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         try:
-            files = {f"{name}.safetensors": _pack(tensors) for name, tensors in bundle.tensors.items()}
+            files = {}
+            for name, tensors in bundle.tensors.items():  # dense copies, because the format holds plain arrays only
+                plain = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
+                files[f"{name}.safetensors"] = safetensors.torch.save(plain)
             files |= {f"{name}.json": _json(document) for name, document in bundle.documents.items()}
             entries = {name: _entry(content) for name, content in sorted(files.items())}
             files[MANIFEST] = _json({"format": FORMAT, "version": VERSION, "files": entries})
@@ -227,13 +230,6 @@ def _read_listed(path: Path, entry: Mapping[str, Any]) -> bytes:
     if _entry(content) != entry:
         raise DataFormatError(f"'{path}' was changed or damaged: its SHA-256 is not the one recorded")
     return content
-
-
-def _pack(tensors: Mapping[str, Tensor]) -> bytes:
-    """Safetensors bytes; shared or strided memory is copied, because the format holds plain arrays only."""
-    return safetensors.torch.save(
-        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    )
 
 
 def _unpack(content: bytes, path: Path) -> dict[str, Tensor]:

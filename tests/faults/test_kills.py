@@ -16,7 +16,11 @@ RUN = ("train", "darcy2d", *TINY, "training.epochs=8")
 
 
 def kill_often(folder, kills: int) -> dict[str, int]:
-    """Kill runs at random instants of their life, each followed by a resume; how often it hit what."""
+    """Kill runs at random instants of their life, each followed by a resume; how often it hit what.
+
+    On a machine that has become slower most instants lie before the first step: then it kills up to twice as often,
+    until a quarter of `kills` came after it.
+    """
     launcher = Launcher(folder)
     try:
         return _kill_often(launcher, folder, kills)
@@ -32,10 +36,14 @@ def _kill_often(launcher, folder, kills: int) -> dict[str, int]:
     reference = contents(folder / "reference")
     seen = {"killed": 0, "finished": 0, "steps_seen": 0, "in_exchange": 0}
     number, arguments = 0, [*RUN, "--output", "run0"]
-    while seen["killed"] < kills or arguments[1] == "--resume":
+
+    def kills_on() -> bool:
+        return seen["killed"] < kills or (seen["steps_seen"] < kills // 4 and seen["killed"] < 2 * kills)
+
+    while kills_on() or arguments[1] == "--resume":
         place = folder / f"run{number}"
         process, begin = launcher.start(*arguments), time.monotonic()
-        if seen["killed"] < kills:
+        if kills_on():
             if process.ended_within(draw.uniform(0.0, whole)):
                 # The machine is faster than it was: keep the instants within a run's life.
                 whole = min(whole, time.monotonic() - begin)
@@ -65,7 +73,7 @@ def _kill_often(launcher, folder, kills: int) -> dict[str, int]:
 
 def test_twenty_kills_at_random_instants(tmp_path):
     seen = kill_often(tmp_path, 20)
-    assert seen["killed"] == 20
+    assert seen["killed"] >= 20
     assert seen["finished"] >= 1
     assert seen["steps_seen"] >= 5
 
@@ -74,6 +82,6 @@ def test_twenty_kills_at_random_instants(tmp_path):
 def test_two_hundred_kills_at_random_instants(tmp_path, keep_outcome):
     seen = kill_often(tmp_path, 200)
     keep_outcome(seen)
-    assert seen["killed"] == 200
+    assert seen["killed"] >= 200
     assert seen["finished"] >= 3
     assert seen["steps_seen"] >= 100

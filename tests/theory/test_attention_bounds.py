@@ -121,7 +121,7 @@ def test_no_attack_on_random_attention_beats_the_bound(seed, sharpness, radius):
     source = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        gml = GlobalModulation(3, 2, 4, value_width=2).double().requires_grad_(False)
+        gml = GlobalModulation(3, 2, 4).double().requires_grad_(False)
     gml.query.weight.mul_(sharpness)
     features, token = torch.randn(3, 6, generator=source).double(), torch.randn(2, generator=source).double()
     axes = [uniform_axis(6, False)]

@@ -139,10 +139,9 @@ def test_the_study_starts_from_the_model_s_own_answer(generator):
     assert torch.allclose((model.modulation(x) - torch.stack(exact)).norm(dim=1), study.errors[:, 0], rtol=1e-8)
 
 
-@pytest.mark.parametrize("heads", [1, 2])
-def test_the_layer_is_the_integral_operator_with_the_kernel(heads, generator):
+def test_the_layer_is_the_integral_operator_with_the_kernel(generator):
     """sum_y |y| kappa_u(y) W_V f(y), term by term, on equal and unequal cells; the kernel's integral is one."""
-    layer = GlobalModulation(5, 4, 3, num_heads=heads, value_width=2).double()
+    layer = GlobalModulation(5, 4, 3).double()
     token = torch.randn(2, 4, dtype=torch.float64, generator=generator)
     features = torch.randn(5, 2, 6, 7, dtype=torch.float64, generator=generator)
     edges = torch.linspace(0, 1, 8, dtype=torch.float64) ** 2
@@ -151,29 +150,28 @@ def test_the_layer_is_the_integral_operator_with_the_kernel(heads, generator):
     for axes in (equal, (equal[0], uneven)):
         kernel = attention_kernel(layer, token, features, axes)
         volumes = cell_volumes([axis.weights for axis in axes])
-        assert torch.allclose((kernel * volumes).sum((2, 3)), torch.ones(2, heads, dtype=torch.float64))
-        expected = torch.zeros(2, heads, 2, dtype=torch.float64)
+        assert torch.allclose((kernel * volumes).sum((2, 3)), torch.ones(2, 1, dtype=torch.float64))
+        expected = torch.zeros(2, 3, dtype=torch.float64)
         for b in range(2):
-            for h in range(heads):
-                for i in range(6):
-                    for j in range(7):
-                        matrix = kernel[b, h, i, j] * layer.value[h]
-                        expected[b, h] += volumes[i, j] * (matrix @ features[:, b, i, j])
-        assert torch.allclose(layer(token, features, axes), expected.flatten(1))
+            for i in range(6):
+                for j in range(7):
+                    matrix = kernel[b, 0, i, j] * layer.value[0]
+                    expected[b] += volumes[i, j] * (matrix @ features[:, b, i, j])
+        assert torch.allclose(layer(token, features, axes), expected)
 
 
 def test_equal_weights_give_softmax_attention(generator):
-    layer = GlobalModulation(5, 4, 3, num_heads=2).double()
+    layer = GlobalModulation(5, 4, 3).double()
     token = torch.randn(2, 4, dtype=torch.float64, generator=generator)
     features = torch.randn(5, 2, 6, 7, dtype=torch.float64, generator=generator)
-    query = layer.query(token).view(2, 2, 1, 3)
+    query = layer.query(token).view(2, 1, 1, 3)
     keys = torch.einsum("hac,cbn->bhna", layer.key, features.flatten(2))
     values = torch.einsum("hvc,cbn->bhnv", layer.value, features.flatten(2))
     expected = F.scaled_dot_product_attention(query, keys, values, scale=1 / 3)
     axes = axes_of((6, 7), None, [False, False])
     assert torch.allclose(layer(token, features, axes), expected.flatten(1))
     weights = attention_kernel(layer, token, features, axes) / 42
-    assert torch.allclose(weights, (query @ keys.transpose(2, 3) / 3).softmax(-1).view(2, 2, 6, 7))
+    assert torch.allclose(weights, (query @ keys.transpose(2, 3) / 3).softmax(-1).view(2, 1, 6, 7))
 
 
 def test_models_and_grids_without_the_assumptions_are_refused(generator):

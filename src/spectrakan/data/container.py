@@ -9,6 +9,7 @@ hold names, never open files, so that they can be pickled; open files are kept i
 import atexit
 import math
 import os
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -198,7 +199,9 @@ def _close(key: Key) -> None:
     """Forget a handle and close it, if it is this process's."""
     handle = _open.pop(key)
     if key[0] == os.getpid():
-        handle.close()
+        with warnings.catch_warnings():  # what an error on its way still holds of a classic netCDF file closes later
+            warnings.filterwarnings("ignore", "Cannot close a netcdf_file", RuntimeWarning)
+            handle.close()
 
 
 @atexit.register

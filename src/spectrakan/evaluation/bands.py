@@ -37,15 +37,6 @@ class Bands:
     num_calibration: int
     time_ordered: bool = False
 
-    def interval(self, pred: Fields) -> tuple[Tensor, Tensor]:
-        """Lower and upper end of the band around predictions `(B, T, *space, C)`; an infinite band is all numbers."""
-        values = as_float64(pred)
-        width = self._checked_width(values.shape).to(values.device)
-        return (
-            torch.where(width.isinf(), -torch.inf, values - width),
-            torch.where(width.isinf(), torch.inf, values + width),
-        )
-
     def measure(self, pred: Fields, target: Fields) -> dict[str, Any]:
         """How many held-out trajectories lie inside: `measured` beside `promised`, which is None in a split by time.
 
@@ -54,7 +45,12 @@ class Bands:
         coverage is promised and the measured one is at most two standard errors below it: the promise is a lower
         bound, and perfect predictions, which are always covered, keep it.
         """
-        inside = (_residual(pred, target) <= self._checked_width(pred.shape)).flatten(1).all(1)
+        if tuple(pred.shape[1:]) != tuple(self.half_width.shape):
+            raise ShapeError(
+                f"the bands are for (time, *space, channel) = {tuple(self.half_width.shape)}, got "
+                f"{tuple(pred.shape[1:])}; errors differ between resolutions and horizons: calibrate bands for these"
+            )
+        inside = (_residual(pred, target) <= self.half_width).flatten(1).all(1)
         samples = int(pred.shape[0])
         if not samples:
             raise ShapeError("coverage needs at least one held-out trajectory, got none")
@@ -68,14 +64,6 @@ class Bands:
             "num_calibration": self.num_calibration,
             "num_test": samples,
         }
-
-    def _checked_width(self, shape: Sequence[int]) -> Tensor:
-        if tuple(shape[1:]) != tuple(self.half_width.shape):
-            raise ShapeError(
-                f"the bands are for (time, *space, channel) = {tuple(self.half_width.shape)}, got "
-                f"{tuple(shape[1:])}; errors differ between resolutions and horizons: calibrate bands for these"
-            )
-        return self.half_width
 
 
 def calibrate_bands(
@@ -100,7 +88,14 @@ def calibrate_bands(
     """
     residual = _residual(pred, target)
     rank = band_rank(residual.shape[0], coverage)
-    spread = _checked_scale(scale, tuple(residual.shape[1:]))
+    spread = torch.ones(residual.shape[1:], dtype=torch.float64)
+    if scale is not None:
+        try:
+            spread = as_float64(scale).expand(spread.shape)
+        except RuntimeError:
+            raise ShapeError(f"the scale {tuple(scale.shape)} does not broadcast to {tuple(spread.shape)}") from None
+    if not bool(((spread > 0) & spread.isfinite()).all()):
+        raise ShapeError("the scale of a band must be positive and finite everywhere")
     width = (residual / spread).flatten(1).amax(1).kthvalue(rank).values * spread
     return Bands(width, coverage, int(residual.shape[0]), time_ordered)
 
@@ -197,15 +192,3 @@ def _residual(pred: Fields, target: Fields) -> Tensor:
     check_pair(pred.shape, target.shape)
     residual = (as_float64(pred).cpu() - as_float64(target).cpu()).abs()
     return residual.nan_to_num(nan=torch.inf, posinf=torch.inf)
-
-
-def _checked_scale(scale: Tensor | None, shape: tuple[int, ...]) -> Tensor:
-    if scale is None:
-        return torch.ones(shape, dtype=torch.float64)
-    try:
-        full = as_float64(scale).expand(shape)
-    except RuntimeError:
-        raise ShapeError(f"the scale {tuple(scale.shape)} does not broadcast to {shape}") from None
-    if not bool(((full > 0) & full.isfinite()).all()):
-        raise ShapeError("the scale of a band must be positive and finite everywhere")
-    return full

@@ -18,8 +18,10 @@ from torch.nn.utils.parametrizations import weight_norm
 from spectrakan.config import Count, settings
 from spectrakan.models.fno import LiftedOperator
 from spectrakan.nn.axis import Axis
-from spectrakan.nn.feed_forward import feed_forward
+from spectrakan.nn.execution import force_fp32
+from spectrakan.nn.feed_forward import Network
 from spectrakan.nn.pointwise import PointwiseLinear
+from spectrakan.nn.residual import ResidualLayer, residual_layers
 from spectrakan.nn.spectral import AxialSpectral
 from spectrakan.numerics.fourier import Basis
 
@@ -70,11 +72,12 @@ class FFNO(LiftedOperator):
             for layer in [part for part in self.modules() if isinstance(part, PointwiseLinear)]:
                 weight_norm(layer)
 
+    @force_fp32
     def features(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
         """The residual layers."""
-        networks = cast(Sequence[Sequence[PointwiseLinear]], self.feed_forward)
-        for number, (widen, _, narrow) in enumerate(networks):
-            mixed = self.spectral[0 if self.config.share_weights else number](field, axes)
-            first, shift = widen.weight, widen.bias[:, None]
-            field = feed_forward(mixed, first, shift, None, "relu", narrow.weight, narrow.bias, field)
-        return field
+        layers = []
+        for number, (widen, _, narrow) in enumerate(cast(Sequence[Sequence[PointwiseLinear]], self.feed_forward)):
+            spectral = cast(AxialSpectral, self.spectral[0 if self.config.share_weights else number])
+            network = Network(widen.weight, widen.bias[:, None], None, "relu", narrow.weight, narrow.bias)
+            layers.append(ResidualLayer(spectral, (), network))
+        return residual_layers(field, axes, layers)

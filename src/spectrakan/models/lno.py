@@ -162,8 +162,15 @@ class PoleResidue(nn.Module):
             key: self._part(spectrum, gains, decays, key)
             for key in itertools.product((False, True), repeat=len(axes))
         }
-        output = _put_together(parts, axes, [analysis for _, analysis in waves])
-        return output.real.contiguous()
+        for number in reversed(range(len(axes))):  # the sum of all parts on the cells, back from modes axis by axis
+            analysis = waves[number][1]
+            synthesis = (analysis.conj() / axes[number].widths.to(analysis)).T
+            parts = {
+                key: torch.tensordot(synthesis, parts[*key, False], dims=([1], [number + 2])).movedim(0, number + 2)
+                + parts[*key, True]
+                for key in itertools.product((False, True), repeat=number)
+            }
+        return parts[()].real.contiguous()
 
     def _part(self, spectrum: Tensor, gains: Sequence[Tensor], decays: Sequence[Tensor], transient: Key) -> Tensor:
         """One of the 2^d parts: modes along steady axes, cells along transient ones, `(out, batch, ..)`."""
@@ -183,16 +190,3 @@ class PoleResidue(nn.Module):
         matrices = (*(gains[a] for a in fading), systems, *(decays[a] for a in fading))
         sign = -1 if len(fading) % 2 else 1
         return sign * torch.einsum(f"{terms}->ob{cells}", spectrum, *matrices)
-
-
-def _put_together(parts: dict[Key, Tensor], axes: Sequence[Axis], analyses: Sequence[Tensor]) -> Tensor:
-    """Sum of all parts on the cells, going back from modes one axis at a time."""
-    for number in reversed(range(len(axes))):
-        widths = axes[number].widths.to(parts[next(iter(parts))].device)
-        synthesis = (analyses[number].conj() / widths.to(analyses[number].dtype)).T
-        parts = {
-            key: torch.tensordot(synthesis, parts[*key, False], dims=([1], [number + 2])).movedim(0, number + 2)
-            + parts[*key, True]
-            for key in itertools.product((False, True), repeat=number)
-        }
-    return parts[()]

@@ -1,4 +1,4 @@
-"""The axial layer of `nn/spectral` as one operation with its own gradient, in few large matrix products.
+"""The axial layer of `nn/spectral` with its own gradient, in few large matrix products.
 
 Along each axis the analysis of some samples is one product, the mixing of all modes is one grouped product, and the
 synthesis is one. Of coefficients only those before mixing are kept for the gradient.
@@ -9,15 +9,14 @@ Shapes: cells `(batch, *space, channel)`, as `products.dense` has them; coeffici
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from spectrakan.nn.execution import differentiable
-from spectrakan.nn.products import cells_of, grouped_product, in_memory, new_cells, product
+from spectrakan.nn.products import grouped_product, in_memory, product
 
 GROUP = 2**14
 """Most cells of samples, for each thread, whose modes are mixed together."""
@@ -56,14 +55,14 @@ class Axial:
             self.by_matrix = [torch.zeros_like(each) for each in self.matrices]
             self.by_factor = [None if part.factor is None else torch.empty_like(part.factor) for part in self.parts]
 
-    def run(self, cells: Tensor, at: slice, target: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
-        """Analysis, mixing and synthesis, summed over axes (in `target` if given); the coefficients before mixing."""
+    def run(self, cells: Tensor, at: slice) -> tuple[Tensor, list[Tensor]]:
+        """Analysis, mixing and synthesis, summed over axes; the coefficients before mixing."""
         kept, mixed = [], []
         for axis, part in enumerate(self.parts):
             kept.append(_analysed(part.analysis, cells, axis))
             rows = self._turned(axis, kept[-1], at)
             mixed.append(_by_line(grouped_product(_by_mode(rows), self.matrices[axis]), rows))
-        return _synthesised(mixed, [part.synthesis for part in self.parts], cells.shape, target), kept
+        return _synthesised(mixed, [part.synthesis for part in self.parts], cells.shape), kept
 
     def pull(self, gradient: Tensor, at: slice, kept: Iterator[Tensor], target: Tensor | None = None) -> Tensor:
         """From the gradient of the result to that of the cells; adds to the sums."""
@@ -76,7 +75,8 @@ class Axial:
             if changed is not None:
                 if found[-1].stride() != rows.stride():  # parts and samples of one axis change places for the product
                     found[-1] = torch.empty_like(rows).copy_(found[-1])
-                _by_factor(found[-1], rows, changed.permute(3, 0, 1, 2)[at])
+                (u, v), (x, y), by = found[-1].unbind(3), rows.unbind(3), changed.permute(3, 0, 1, 2)[at]
+                by[:, :, 0], by[:, :, 1] = (found[-1] * rows).sum(1).sum(2), (v * x).addcmul_(u, y, value=-1).sum(1)
                 found[-1] = self._turned(axis, found[-1], at, back=True)
         return _synthesised(found, [part.analysis.T for part in self.parts], gradient.shape, target)
 
@@ -103,37 +103,6 @@ class Axial:
             by_weight = total if part.gate is None else total.mul_(part.gate.view(-1, 1, 1, 1))
             found += [None, None, by_weight, by_gate, changed]
         return found
-
-
-class AxialLayer(torch.autograd.Function):
-    """`apply(plain, field, *parts)`; `plain` is the same in plain operations, for gradients of second order."""
-
-    @staticmethod
-    def forward(ctx: Any, plain: Any, field: Tensor, *flat: Tensor | None) -> Tensor:
-        """The sum over axes of synthesis, mixing and analysis."""
-        axial, cells, kept = Axial(flat, keep=ctx is None), cells_of(field), []
-        (out, target), groups = new_cells(field, len(field)), groups_of(cells)
-        for at in groups:
-            _, rows = axial.run(cells[at], at, target[at])
-            kept += rows if ctx is not None else []
-        if ctx is not None:
-            ctx.plain, ctx.given, ctx.groups = plain, len(flat), groups
-            ctx.save_for_backward(field, *flat, *axial.matrices, *kept)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of the field, weights, gates and factors."""
-        field, *saved = ctx.saved_tensors
-        flat, kept = saved[: ctx.given], iter(saved[ctx.given :])
-        matrices = [next(kept) for _ in range(len(flat) // len(Part._fields))]
-        if torch.is_grad_enabled():  # of second order
-            return None, *differentiable(ctx.plain, gradients[0], field, *flat)
-        axial, above = Axial(flat, matrices=matrices), cells_of(gradients[0])
-        below, target = new_cells(field, len(field))
-        for at in ctx.groups:
-            axial.pull(above[at], at, kept, target[at])
-        return None, below, *axial.gradients()
 
 
 def groups_of(cells: Tensor, size: int = 0) -> list[slice]:
@@ -208,7 +177,7 @@ def _analysed(matrix: Tensor, cells: Tensor, axis: int) -> Tensor:
 
 
 def _synthesised(
-    coefficients: list[Tensor], matrices: list[Tensor], shape: Sequence[int], target: Tensor | None
+    coefficients: list[Tensor], matrices: list[Tensor], shape: Sequence[int], target: Tensor | None = None
 ) -> Tensor:
     """The cells of coefficients along all axes, summed, in `target` if there is one."""
     space, channels = list(shape[1:-1]), shape[-1]
@@ -233,10 +202,3 @@ def _by_sample(factor: Tensor, several: bool) -> tuple[Tensor, Tensor]:
     """Real parts `(batch, 1, mode, 1 or 2, channel)`, once for each part on several axes, and imaginary ones."""
     real, imaginary = factor.transpose(2, 3).contiguous().permute(2, 0, 1, 3)[:, None].unbind(3)
     return (torch.stack([real, real], dim=3), imaginary.contiguous()) if several else (real.unsqueeze(3), imaginary)
-
-
-def _by_factor(gradient: Tensor, rows: Tensor, target: Tensor) -> None:
-    """The gradient `(batch, mode, part, channel)` of the factors from those of the products and the coefficients."""
-    (u, v), (x, y) = gradient.unbind(3), rows.unbind(3)
-    target[:, :, 0] = (gradient * rows).sum(1).sum(2)
-    target[:, :, 1] = (v * x).addcmul_(u, y, value=-1).sum(1)

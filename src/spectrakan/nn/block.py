@@ -12,7 +12,7 @@ Shapes: fields `(channel, batch, *space)`.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -20,17 +20,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.config import settings
-from spectrakan.nn.axis import Axis, AxisTransform, axis_transforms, mean_over, over_parts
+from spectrakan.nn.axis import Axis, mean_over
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
-from spectrakan.nn.execution import force_fp32, fused
-from spectrakan.nn.feed_forward import feed_forward
+from spectrakan.nn.feed_forward import Network, feed_forward
 from spectrakan.nn.joint_spectral import FourierLayer
 from spectrakan.nn.pointwise import pointwise
-from spectrakan.nn.products import analyse, synthesise
-from spectrakan.nn.residual import ResidualBlocks
+from spectrakan.nn.residual import ResidualLayer, residual_layers
 from spectrakan.nn.spectral import AxialSpectral, Factors
 from spectrakan.numerics.fourier import Basis
-from spectrakan.numerics.quadrature import weighted_mean
 
 BlockKind = Literal["plain", "skip", "residual"]
 Mixing = Literal["axial", "joint"]
@@ -102,79 +99,39 @@ class Block(nn.Module):
         self.widen = nn.Linear(width, config.mlp_ratio * width) if residual else None
         self.narrow = nn.Linear(config.mlp_ratio * width, width) if residual else None
 
-    @force_fp32
     def forward(self, field: Tensor, axes: Sequence[Axis], condition: Condition = UNCONDITIONED) -> Tensor:
         """`(channel, batch, *space)` to the same shape, under a condition from the token."""
-        if self.widen is None or self.narrow is None:
-            return condition.applied(self._combined(field, axes, condition.factors))
-        if self.fuses(field, axes):
-            return residual_blocks(field, [self.arguments(field, axes, condition)])
-        first, shift, scale, name, last, bias = self._network(condition)
+        if (layer := self.residual_layer(condition)) is not None:
+            return residual_layers(field, axes, [layer])
         combined = self._combined(field, axes, condition.factors)
-        return feed_forward(combined, first, shift, scale, name, last, bias, field)
+        if self.widen is None:
+            return condition.applied(combined)
+        return feed_forward(combined, self._network(condition), field)
 
-    def fuses(self, field: Tensor, axes: Sequence[Axis]) -> bool:
-        """Whether this is a residual block that takes its form as one operation, alone or in a chain."""
-        plain = self.widen is None or self.axial is None or self.squeeze_excite is not None
-        return not plain and cast(AxialSpectral, self.axial).fuses(field, axes)
+    def residual_layer(self, condition: Condition) -> ResidualLayer | None:
+        """The block as `nn/residual` takes it; None of another form."""
+        if self.widen is None or self.axial is None or self.squeeze_excite is not None:
+            return None
+        return ResidualLayer(self.axial, condition.factors, self._network(condition))
 
-    def arguments(self, field: Tensor, axes: Sequence[Axis], condition: Condition) -> list[Any]:
-        """What `nn/residual` takes of this block."""
-        axial = cast(AxialSpectral, self.axial)
-        return [*self._network(condition), *axial.parts(field, axes, condition.factors)]
-
-    def _network(self, condition: Condition) -> tuple[Any, ...]:
-        """What `feed_forward` takes of this block."""
+    def _network(self, condition: Condition) -> Network:
+        """The feed-forward network of a residual block."""
         first, last = cast(nn.Linear, self.widen), cast(nn.Linear, self.narrow)
         shift, scale = first.bias[:, None], None
         if condition.scale is not None and condition.shift is not None:
             scale = condition.scale.T
             shift = torch.addcmul(condition.shift.T, scale, shift)
-        return first.weight, shift, scale, self.activation_name, last.weight, last.bias
+        return Network(first.weight, shift, scale, self.activation_name, last.weight, last.bias)
 
     def _combined(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
         """Spectral operator, squeeze-excitation and pointwise path."""
         if self.axial is not None:
-            return self._axial_path(self.axial, field, axes, factors)
+            path, scale = self.pointwise, self.squeeze_excite
+            return cast(Tensor, self.axial(field, axes, factors, pointwise=path, scale=scale))
         spectral: Tensor = cast(FourierLayer, self.joint)(field, axes)
         if self.squeeze_excite is not None:
-            scale = self.squeeze_excite(mean_over(spectral, axes).T).T
-            spectral = spectral * scale.view(*scale.shape, *[1] * len(axes))
+            scales = self.squeeze_excite(mean_over(spectral, axes).T).T
+            spectral = spectral * scales.view(*scales.shape, *[1] * len(axes))
         if self.pointwise is None:
             return spectral
         return spectral + pointwise(self.pointwise.weight, self.pointwise.bias, field)
-
-    def _axial_path(self, axial: AxialSpectral, field: Tensor, axes: Sequence[Axis], factors: Factors) -> Tensor:
-        """Spectral operator, squeeze-excitation and pointwise path without a field of full size in between.
-
-        The mean that squeeze-excitation needs is the mean of the synthesis, known from the coefficients; its
-        scale multiplies the coefficients; and the synthesis adds to the pointwise product in place.
-        """
-        transforms = axis_transforms(axes, axial.bases, axial.num_modes, field)
-        analyses = [transform.analysis for transform in transforms]
-        start, *rows = analyse(field, self.pointwise, *analyses)
-        rows = [axis.summed(row) for axis, row in zip(axes, rows, strict=True)]
-        mixed = axial.mix(rows, factors)
-        if self.squeeze_excite is not None:
-            scale = self.squeeze_excite(_mean_of_synthesis(mixed, transforms, axes).T).T
-            mixed = [row * scale.view(*scale.shape, *[1] * (row.ndim - 3)) for row in mixed]
-        return synthesise(start, mixed, [transform.synthesis for transform in transforms])
-
-
-def residual_blocks(field: Tensor, arguments: Sequence[Sequence[Any]]) -> Tensor:
-    """Residual blocks one after the other, given what each has."""
-    given = [each for block in arguments for each in block]
-    return cast(Tensor, fused(ResidualBlocks, len(arguments), field, *given))
-
-
-def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform], axes: Sequence[Axis]) -> Tensor:
-    """Mean over space of the sum of syntheses, from the coefficients: `(channel, batch)`."""
-    parts: list[Tensor] = []
-    cut: list[Tensor] = []
-    for axis, (rows, transform) in enumerate(zip(mixed, transforms, strict=True)):
-        along = rows[0] if transform.one_mean else torch.tensordot(transform.mean, rows, dims=([0], [0]))
-        others = [other.weights for number, other in enumerate(transforms) if number != axis]
-        # Coefficients along a cut axis are known to all processes, those along other axes lie on this one's cells.
-        (parts if axes[axis].space is None else cut).append(weighted_mean(along, others))
-    whole = [over_parts(torch.stack(parts).sum(0), axes)] if parts else []
-    return torch.stack([*whole, *cut]).sum(0)

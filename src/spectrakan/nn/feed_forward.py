@@ -26,6 +26,17 @@ PIECE = 2**13
 by itself."""
 
 
+class Network(NamedTuple):
+    """The arrays and the nonlinearity of the file's equation."""
+
+    first: Float[Tensor, "hidden channel"]
+    shift: Float[Tensor, "hidden samples"]
+    scale: Float[Tensor, "hidden samples"] | None
+    activation: str
+    last: Float[Tensor, "out hidden"]
+    bias: Float[Tensor, " out"]
+
+
 class Readout(nn.Module):
     """R([f, A]) of the file's head; without a global value (`global_width=0`) there is no W_A term.
 
@@ -45,37 +56,23 @@ class Readout(nn.Module):
         shift = self.local.bias[:, None]
         if self.broadcast is not None and value is not None:
             shift = (self.broadcast(value) + self.local.bias).T
-        return feed_forward(features, self.local.weight, shift, None, "gelu", self.out.weight, self.out.bias)
+        return feed_forward(features, Network(self.local.weight, shift, None, "gelu", self.out.weight, self.out.bias))
 
 
 def feed_forward(
     field: Float[Tensor, "channel batch *space"],
-    first: Float[Tensor, "hidden channel"],
-    shift: Float[Tensor, "hidden samples"],
-    scale: Float[Tensor, "hidden samples"] | None,
-    activation: str,
-    last: Float[Tensor, "out hidden"],
-    bias: Float[Tensor, " out"],
+    network: Network,
     start: Float[Tensor, "out batch *space"] | None = None,
 ) -> Float[Tensor, "out batch *space"]:
     """The file's equation."""
-    given = field, first, shift, scale, activation, last, bias, start
     if plain_forms() or field.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
-        return plain_feed_forward(*given)  # the fused form takes arrays of one type
-    return cast(Tensor, fused(_FeedForward, *given))
+        return plain_feed_forward(start, field, *network)  # the fused form takes arrays of one type
+    return cast(Tensor, fused(_FeedForward, start, field, *network))
 
 
-def plain_feed_forward(
-    field: Tensor,
-    first: Tensor,
-    shift: Tensor,
-    scale: Tensor | None,
-    activation: str,
-    last: Tensor,
-    bias: Tensor,
-    start: Tensor | None = None,
-) -> Tensor:
+def plain_feed_forward(start: Tensor | None, field: Tensor, *network: Any) -> Tensor:
     """The file's equation, all cells at once."""
+    first, shift, scale, activation, last, bias = network
     broadcast = (*shift.shape, *[1] * (field.ndim - 2))
     hidden = pointwise(first, None, field)
     if scale is None:
@@ -104,28 +101,18 @@ class Piece(NamedTuple):
 
 
 class Maps:
-    """The maps of the file's head, their passes over some samples, and the sums of their gradients.
+    """A `Network`, its passes over some samples, and the sums of its gradients.
 
     Cells are `(batch, *space, channel)`, as `products.dense` has them. Scale and shift of one sample become part of a
     product. Those of several, which have few cells each, are applied after one product for all of them.
     """
 
-    def __init__(
-        self,
-        first: Tensor,
-        shift: Tensor,
-        scale: Tensor | None,
-        activation: str,
-        last: Tensor,
-        bias: Tensor,
-        *,
-        backward: bool = False,
-    ) -> None:
-        self.first, self.last, self.bias = first, last, bias
-        self.activation, self.function = activation, ACTIVATIONS[activation]
+    def __init__(self, *network: Any, backward: bool = False) -> None:
+        self.first, shift, scale, self.activation, self.last, self.bias = Network(*network)
+        self.function = ACTIVATIONS[self.activation]
         self.shifts, self.scales = shift.T.contiguous(), None if scale is None else scale.T.contiguous()
         if backward:
-            self.by_first, self.by_last, self.by_bias = (torch.zeros_like(each) for each in (first, last, bias))
+            self.by_first, self.by_last, self.by_bias = map(torch.zeros_like, (self.first, self.last, self.bias))
             self.by_shifts = torch.zeros_like(self.shifts)
             self.by_scales = torch.zeros_like(self.shifts)
 
@@ -207,13 +194,13 @@ class _FeedForward(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
-        field, first, shift, scale, name, last, bias, start = given
+        start, field, *network = given
+        first, shift, scale, name, last, bias = network
         if ctx is not None:
             ctx.has_start, ctx.activation = start is not None, name
             ctx.save_for_backward(field, first, shift, scale, last, bias)
         out, target = new_cells(field, len(last))
-        kept = None if start is None else cells_of(start)
-        Maps(first, shift, scale, name, last, bias).run(cells_of(field), kept, target)
+        Maps(*network).run(cells_of(field), None if start is None else cells_of(start), target)
         return out
 
     @staticmethod
@@ -222,7 +209,7 @@ class _FeedForward(torch.autograd.Function):
         by_start = gradients[0] if ctx.has_start else None
         given = first, shift, scale, ctx.activation, last, bias
         if torch.is_grad_enabled():  # of second order
-            return *differentiable(plain_feed_forward, gradients[0], field, *given), by_start
+            return by_start, *differentiable(plain_feed_forward, gradients[0], None, field, *given)[1:]
         maps, (out, target) = Maps(*given, backward=True), new_cells(field, len(field))
         maps.pull(cells_of(field), cells_of(gradients[0]), target)
-        return out, *maps.gradients(), by_start
+        return by_start, out, *maps.gradients()

@@ -13,8 +13,8 @@ with the functions e_f below, known at every z: the kernel is a function in shar
 domain, sampled on the given cells, so the stencil grows as the grid is refined and y converges (order h²).
 Ocampo et al., Scalable and equivariant spherical CNNs by discrete-continuous convolutions, ICLR 2023.
 Shapes: fields `(channel, batch, *space)`; weights `(out, in, *offsets)` and `(functions, in, out)`.
-A small stencil is summed as it is; a larger one, of (R/h)^d matrix products, by a fast Fourier transform, on a larger
-box along axes that are not periodic.
+The integral is taken by a fast Fourier transform, on a larger box along axes that are not periodic: quicker than the
+sum over a stencil of (R/h)^d cells on every grid.
 
 Difference stencil. Of weights w_j on the offsets j in {-r .. r}^d, the values u(x + j h) - u(x) are sums of steps
 along one axis after the other, and each step is divided by its own cell width h_a:
@@ -58,7 +58,7 @@ class DifferentialKernel(nn.Module):
     @force_fp32
     def forward(self, field: Field, axes: Sequence[Axis]) -> Field:
         """`(channel, batch, *space)` to the same shape."""
-        wider = field
+        wider, convolve = field, {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(axes)]
         for dim, axis in enumerate(axes, start=2):
             wider = _with_neighbours(wider, dim, axis.periodic)
         wider = wider.transpose(0, 1)
@@ -73,12 +73,6 @@ class DifferentialKernel(nn.Module):
             scale = (self.length / _spacing(axis)).to(field.dtype).to(field.device).view(view)
             total = total + scale * convolve(wider, stencil).transpose(0, 1)
         return total
-
-
-def convolve(field: Tensor, kernel: Tensor) -> Tensor:
-    """Sum over offsets and channels of `(batch, channel, *space)`, without padding."""
-    product = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[field.ndim - 2]
-    return product(field, kernel)
 
 
 def _with_neighbours(field: Tensor, dim: int, periodic: bool) -> Tensor:
@@ -103,10 +97,6 @@ def _spacing(axis: Axis) -> Tensor:
     return (before + after) / 2
 
 
-DIRECT_LIMIT = {1: 9, 2: 49, 3: 27}
-"""Cells of a stencil, by the number of axes, above which the transform is quicker on a CPU."""
-
-
 class LocalIntegral(nn.Module):
     """See the file's equation; beyond the ends of an axis that is not periodic the field is its own mirror image.
 
@@ -122,24 +112,7 @@ class LocalIntegral(nn.Module):
 
     @force_fp32
     def forward(self, field: Field, axes: Sequence[Axis]) -> Field:
-        """`(channel, batch, *space)` to the same shape."""
-        widths = [1 / axis.cells for axis in axes]
-        if math.prod(stencil_shape(widths, self.radius)) <= DIRECT_LIMIT[len(axes)]:
-            return self.by_stencil(field, axes)
-        return self.by_transform(field, axes)
-
-    def by_stencil(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """The sum over cells as it is written."""
-        functions = _kernel_values(tuple(axis.cells for axis in axes), self.radius, self.rings, field)
-        kernel = torch.tensordot(self.weight, functions, dims=([0], [0])).transpose(0, 1)
-        # A convolution layer takes u(x + z) where the integral has u(x - z).
-        kernel = kernel.flip(tuple(range(2, kernel.ndim)))
-        for dim, axis in enumerate(axes, start=2):
-            field = _continued(field, dim, kernel.shape[dim] // 2, axis.periodic)
-        return convolve(field.transpose(0, 1), kernel).transpose(0, 1).contiguous()
-
-    def by_transform(self, field: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """The same by a fast Fourier transform."""
+        """`(channel, batch, *space)` to the same shape, by a fast Fourier transform."""
         cells = tuple(axis.cells for axis in axes)
         reaches = [0 if axis.periodic else math.ceil(self.radius * axis.cells) for axis in axes]
         sizes = tuple(
@@ -147,7 +120,7 @@ class LocalIntegral(nn.Module):
             for count, reach in zip(cells, reaches, strict=True)
         )
         for dim, reach in enumerate(reaches, start=2):
-            field = _continued(field, dim, reach, False) if reach else field
+            field = _mirrored(field, dim, reach) if reach else field
         spectra = _kernel_spectra(cells, sizes, self.radius, self.rings, field)
         spectrum = torch.fft.rfftn(field, s=sizes, dim=tuple(range(2, field.ndim)))
         flat = self.weight.flatten(1)
@@ -161,20 +134,11 @@ class LocalIntegral(nn.Module):
         return found
 
 
-def _continued(field: Tensor, dim: int, reach: int, periodic: bool) -> Tensor:
-    """`reach` more cells at either end: periodic, or mirrored at the ends."""
+def _mirrored(field: Tensor, dim: int, reach: int) -> Tensor:
+    """`reach` more cells at either end, mirrored at the ends."""
     cells = field.shape[dim]
-    index = torch.arange(-reach, cells + reach, device=field.device)
-    if periodic:
-        return field.index_select(dim, index.remainder(cells))
-    index = index.remainder(2 * cells)
+    index = torch.arange(-reach, cells + reach, device=field.device).remainder(2 * cells)
     return field.index_select(dim, torch.minimum(index, 2 * cells - 1 - index))
-
-
-@kept
-def _kernel_values(cells: tuple[int, ...], radius: float, rings: int, like: Tensor) -> Tensor:
-    """The functions e_f on whole cells, `(functions, *offsets)`."""
-    return sampled_functions([1 / count for count in cells], radius, rings).to(like.dtype).to(like.device)
 
 
 @kept
@@ -223,19 +187,15 @@ def local_functions(offsets: Sequence[Tensor], radius: float, rings: int) -> Ten
     return torch.stack(functions)
 
 
-def stencil_shape(widths: Sequence[float], radius: float) -> list[int]:
-    """How many cells of the given widths lie within the radius of a cell, itself included, along each axis."""
-    return [2 * (math.ceil(radius / width) - 1) + 1 if width < radius else 1 for width in widths]
-
-
 def sampled_functions(widths: Sequence[float], radius: float, rings: int) -> Tensor:
     """The functions on offsets of whole cells, scaled to sum to one: `(functions, *offsets)`, float64.
 
     A function that contains no offset, because the cells are too wide for it, is left zero.
     """
+    reaches = [math.ceil(radius / width) - 1 for width in widths]  # cells whose centres lie within the radius
     offsets = [
-        torch.arange(-(count // 2), count // 2 + 1, dtype=torch.float64) * width
-        for count, width in zip(stencil_shape(widths, radius), widths, strict=True)
+        torch.arange(-reach, reach + 1, dtype=torch.float64) * width
+        for reach, width in zip(reaches, widths, strict=True)
     ]
     values = local_functions(offsets, radius, rings)
     totals = values.flatten(1).sum(1)

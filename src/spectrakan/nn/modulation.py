@@ -4,7 +4,8 @@
 
 with w_y the volume of cell y, so that the sum is a quadrature of the integral and does not depend on the grid.
 Keys and values are never formed: <Q t, K f> = <K^T Q t, f>, and V is applied after the sum.
-Shapes: features `(channel, batch, *space)`, token `(batch, token_width)`, A `(batch, heads * value_width)`.
+Shapes: features `(channel, batch, *space)`, token `(batch, token_width)`, A `(batch, attention_width)`; the axis of
+queries has length one.
 """
 
 from collections.abc import Sequence
@@ -20,54 +21,40 @@ from spectrakan.nn.execution import Field, differentiable, force_fp32, plain_for
 
 
 class GlobalModulation(nn.Module):
-    """Single-query attention over all cells, with one or more heads; see the file's equation."""
+    """Single-query attention over all cells; see the file's equation."""
 
-    def __init__(
-        self,
-        width: int,
-        token_width: int,
-        attention_width: int,
-        *,
-        num_heads: int = 1,
-        value_width: int | None = None,
-    ) -> None:
+    def __init__(self, width: int, token_width: int, attention_width: int) -> None:
         super().__init__()
-        self.num_heads, self.attention_width = num_heads, attention_width
         # The paper divides by d_a in one equation and by its root in others; by d_a rollouts came out better.
         self.divisor = float(attention_width)
-        value_width = attention_width if value_width is None else value_width
-        self.query = nn.Linear(token_width, num_heads * attention_width)
+        self.query = nn.Linear(token_width, attention_width)
         # A bias on the keys would add the same number to all scores, which softmax ignores.
-        self.key = nn.Parameter(torch.randn(num_heads, attention_width, width) * width**-0.5)
-        self.value = nn.Parameter(torch.randn(num_heads, value_width, width) * width**-0.5)
+        self.key = nn.Parameter(torch.randn(1, attention_width, width) * width**-0.5)
+        self.value = nn.Parameter(torch.randn(1, attention_width, width) * width**-0.5)
 
     @force_fp32
     def forward(
-        self,
-        token: Float[Tensor, "batch token"],
-        features: Field,
-        axes: Sequence[Axis],
+        self, token: Float[Tensor, "batch token"], features: Field, axes: Sequence[Axis]
     ) -> Float[Tensor, "batch values"]:
         """The value A of the file's equation."""
         given, cells = self.feature_query(token), features.flatten(2).permute(1, 2, 0)
         fused = torch.is_grad_enabled() and not plain_forms() and all(axis.space is None for axis in axes)
         pooled = _Pool.apply(given, cells, axes) if fused else pool(given, cells, axes)  # type: ignore[no-untyped-call]
-        return torch.einsum("bhc,hvc->bhv", pooled, self.value).flatten(1)
+        return torch.einsum("bqc,qvc->bqv", pooled, self.value).flatten(1)
 
     def feature_query(self, token: Tensor) -> Tensor:
-        """K^T Q t / d_a, the query in the space of the features: `(batch, heads, channel)`."""
-        query: Tensor = self.query(token).unflatten(1, (self.num_heads, self.attention_width))
-        mapped: Tensor = torch.einsum("bha,hac->bhc", query, self.key)
+        """K^T Q t / d_a, the query in the space of the features: `(batch, 1, channel)`."""
+        mapped: Tensor = torch.einsum("ba,qac->bqc", self.query(token), self.key)
         return mapped / self.divisor
 
     def weights(self, token: Tensor, features: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """Attention weights alpha of every cell, `(batch, heads, *space)`; they sum to one over space."""
-        scores: Tensor = torch.einsum("bhc,cb...->bh...", self.feature_query(token), features)
+        """Attention weights alpha of every cell, `(batch, 1, *space)`; they sum to one over space."""
+        scores: Tensor = torch.einsum("bqc,cb...->bq...", self.feature_query(token), features)
         return cell_softmax(scores.flatten(2), axes).view(scores.shape)
 
 
 def pool(query: Tensor, cells: Tensor, axes: Sequence[Axis]) -> Tensor:
-    """The mean of `cells` `(batch, cell, channel)` by the attention of `query` `(batch, heads, channel)`."""
+    """The mean of `cells` `(batch, cell, channel)` by the attention of `query` `(batch, 1, channel)`."""
     return over_parts(torch.bmm(cell_softmax(torch.bmm(query, cells.mT), axes), cells), axes)
 
 
@@ -92,7 +79,7 @@ class _Pool(torch.autograd.Function):
         return torch.bmm(scores, cells), by_cells, None
 
 
-def cell_softmax(scores: Float[Tensor, "batch heads cells"], axes: Sequence[Axis]) -> Tensor:
+def cell_softmax(scores: Float[Tensor, "batch queries cells"], axes: Sequence[Axis]) -> Tensor:
     """Weights alpha of all cells, those of other processes included where an axis is cut."""
     if not all(axis.uniform for axis in axes):  # softmax ignores a volume that all cells share
         shares = cell_shares(axes, torch.zeros((), dtype=torch.float64))

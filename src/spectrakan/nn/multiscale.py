@@ -15,11 +15,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spectrakan.nn.axis import Axis, as_like, kept
-from spectrakan.nn.block import Block, BlockSettings, residual_blocks
+from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.conditioning import UNCONDITIONED, Condition
 from spectrakan.nn.embedding import with_coordinates
+from spectrakan.nn.execution import force_fp32
 from spectrakan.nn.pointwise import activate
 from spectrakan.nn.products import in_memory
+from spectrakan.nn.residual import ResidualLayer, residual_layers
 from spectrakan.numerics.resample import along_axis, line_matrix, overlap_matrix
 
 
@@ -36,14 +38,15 @@ class Branch(nn.Module):
         self.lift = nn.Linear(channels + len(self.located), config.width)
         self.blocks = nn.ModuleList(Block(config) for _ in range(num_layers))
 
+    @force_fp32
     def forward(self, field: Tensor, axes: Sequence[Axis], conditions: Sequence[Condition] = ()) -> Tensor:
         """`(channels, batch, *space)` -> `(width, batch, *space)`; `conditions[layer]` come from the token."""
         features = lifted(self.lift.weight, self.lift.bias, with_coordinates(field, axes, self.located))
         blocks = [cast(Block, block) for block in self.blocks]
         given = conditions or [UNCONDITIONED] * len(blocks)
-        if blocks and not torch.is_autocast_enabled("cpu") and all(each.fuses(features, axes) for each in blocks):
-            pairs = zip(blocks, given, strict=True)
-            return residual_blocks(features, [block.arguments(features, axes, each) for block, each in pairs])
+        layers = [block.residual_layer(condition) for block, condition in zip(blocks, given, strict=True)]
+        if None not in layers:
+            return residual_layers(features, axes, cast(list[ResidualLayer], layers))
         for number, block in enumerate(blocks):
             if number and self.between:
                 features = activate(self.activation_name, features)

@@ -1,40 +1,54 @@
-"""A chain of residual blocks v + FF(K v) as one operation, some samples at a time through all of them.
+"""Residual layers v + FF(K v), one after the other; a chain of them is one operation, some samples at a time.
 
-The parts are `nn/axial` and `nn/feed_forward`; both sum their gradients in place. Between blocks the cells of these
-samples stay in the processor's cache. Results of blocks are not kept: the gradient needs K v and the coefficients.
+The parts are `nn/axial` and `nn/feed_forward`; both sum their gradients in place. Between layers the cells of these
+samples stay in the processor's cache. Results of layers are not kept: the gradient needs K v and the coefficients.
 Shapes: fields `(channel, batch, *space)`.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 from spectrakan.nn.axial import Axial, Part, groups_of
-from spectrakan.nn.execution import differentiable
-from spectrakan.nn.feed_forward import Maps, plain_feed_forward
+from spectrakan.nn.axis import Axis
+from spectrakan.nn.execution import differentiable, fused
+from spectrakan.nn.feed_forward import Maps, Network, feed_forward, plain_feed_forward
 from spectrakan.nn.products import cells_of, dense, new_cells
-from spectrakan.nn.spectral import plain_axial
+from spectrakan.nn.spectral import AxialSpectral, Factors, plain_axial
 
-NETWORK = 6
-"""Arguments of a block's pointwise network."""
+NETWORK = len(Network._fields)
+
+
+class ResidualLayer(NamedTuple):
+    """K, the factors of its modes, and FF."""
+
+    spectral: AxialSpectral
+    factors: Factors
+    network: Network
+
+
+def residual_layers(field: Tensor, axes: Sequence[Axis], layers: Sequence[ResidualLayer]) -> Tensor:
+    """The layers one after the other, `(channel, batch, *space)` to the same shape."""
+    if layers and all(layer.spectral.fuses(field, axes) for layer in layers):
+        given = [(layer.network, *layer.spectral.parts(field, axes, layer.factors)) for layer in layers]
+        arrays = (each for parts in given for part in parts for each in part)
+        return cast(Tensor, fused(ResidualBlocks, len(layers), field, *arrays))
+    for spectral, factors, network in layers:
+        field = feed_forward(spectral(field, axes, factors), network, field)
+    return field
 
 
 def plain_residual(count: int, field: Tensor, *given: Any) -> Tensor:
     """The blocks in plain operations; arguments as of `ResidualBlocks`."""
     for block in _by_block(count, given):
-        first, shift, scale, activation, last, bias, *parts = block
-        network = first, shift, scale, activation, last, bias
-        field = plain_feed_forward(plain_axial(field, *parts), *network, field)
+        field = plain_feed_forward(field, plain_axial(field, *block[NETWORK:]), *block[:NETWORK])
     return field
 
 
 class ResidualBlocks(torch.autograd.Function):
-    """`apply(count, field, *given)`: for each block first, shift, scale, activation, last, bias and parts.
-
-    See `feed_forward` and `nn/axial.Part`.
-    """
+    """`apply(count, field, *given)`: for each block the arrays of a `Network` and those of each axis' `Part`."""
 
     @staticmethod
     def forward(ctx: Any, count: int, field: Tensor, *given: Any) -> Tensor:

@@ -9,25 +9,26 @@ the column (x_r, x_i).
 Shapes: fields `(channel, batch, *space)`; coefficients along an axis `(rows, channel, batch, *rest)`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
-from spectrakan.nn.axial import AxialLayer, real_form
-from spectrakan.nn.axis import Axis, axis_transforms
-from spectrakan.nn.execution import Field, fused, plain_forms
-from spectrakan.nn.products import analyse, analysis, synthesis, synthesise
+from spectrakan.nn.axial import Part, real_form
+from spectrakan.nn.axis import Axis, AxisTransform, axis_transforms, over_parts
+from spectrakan.nn.execution import Field, plain_forms
+from spectrakan.nn.products import analyse, analysis, synthesise
 from spectrakan.numerics.fourier import Basis, is_complex, stored_modes
+from spectrakan.numerics.quadrature import weighted_mean
 
 Factors = Sequence[Tensor | None]
 """What multiplies the modes along each axis, None for nothing."""
 
 
 class ModeMixing(nn.Module):
-    """gamma(k) W(k) along one axis: one matrix product a mode, the gate folded into the matrix."""
+    """The weights of gamma(k) W(k) along one axis."""
 
     def __init__(self, width: int, num_modes: int, basis: Basis, *, gates: bool = True, gain: float = 1.0) -> None:
         super().__init__()
@@ -39,28 +40,16 @@ class ModeMixing(nn.Module):
         self.weight = nn.Parameter(torch.randn(shape) * gain / (parts * width) ** 0.5)
         self.gate = nn.Parameter(torch.ones(modes)) if gates else None
 
-    def forward(
-        self,
-        rows: Float[Tensor, "rows channel batch *rest"],
-        factor: Float[Tensor, "modes 2 channel batch"] | None = None,
-    ) -> Float[Tensor, "rows channel batch *rest"]:
-        """Coefficients to the same shape; each sample may multiply the modes of its channels (`multiplied`)."""
-        modes = rows.shape[0] // (2 if self.complex else 1)
-        # Slices have a price in the gradient; a traced program must not compare sizes.
-        whole = not torch.compiler.is_compiling() and modes == self.weight.shape[0]
-        weight: Tensor = self.weight if whole else self.weight[:modes]
-        gate: Tensor | None = self.gate if whole or self.gate is None else self.gate[:modes]
-        if factor is not None:
-            rows = multiplied(rows, factor[:modes])
-        return plain_mix(rows, weight, gate)
+    def part(self, transform: AxisTransform, factor: Tensor | None) -> Part:
+        """What the layer does along this axis, with as many modes as the cells resolve."""
+        by_mode: list[Any] = [self.weight, self.gate, factor]
+        if transform.modes != len(self.weight):  # slices have a price in the gradient
+            by_mode = [None if each is None else each[: transform.modes] for each in by_mode]
+        return Part(transform.analysis, transform.synthesis, *by_mode)
 
-
-def plain_mix(rows: Tensor, weight: Tensor, gate: Tensor | None) -> Tensor:
-    """gamma(k) W(k) on coefficients `(rows, channel, batch, *rest)`, in plain operations."""
-    if gate is not None:
-        weight = weight * gate.view(-1, *[1] * (weight.ndim - 1))
-    matrices = real_form(weight) if weight.ndim == 4 else weight.transpose(1, 2)
-    return torch.bmm(matrices, rows.reshape(len(weight), matrices.shape[2], -1)).view(rows.shape)
+    def forward(self, rows: Float[Tensor, "rows channel batch *rest"], part: Part) -> Tensor:
+        """`mixed_modes` of the coefficients."""
+        return mixed_modes(rows, part)
 
 
 class AxialSpectral(nn.Module):
@@ -74,46 +63,71 @@ class AxialSpectral(nn.Module):
         gain = gain * len(self.bases) ** -0.5
         self.mixing = nn.ModuleList(ModeMixing(width, num_modes, basis, gates=gates, gain=gain) for basis in bases)
 
-    def forward(self, field: Field, axes: Sequence[Axis], factors: Factors = ()) -> Field:
-        """`(channel, batch, *space)` to the same shape; `factors[a]` `(modes, 2, channel, batch)` multiply modes."""
-        if self.fuses(field, axes):
-            return cast(Tensor, fused(AxialLayer, plain_axial, field, *self.parts(field, axes, factors)))
+    def forward(
+        self,
+        field: Field,
+        axes: Sequence[Axis],
+        factors: Factors = (),
+        *,
+        pointwise: nn.Linear | None = None,
+        scale: Callable[[Tensor], Tensor] | None = None,
+    ) -> Field:
+        """`(channel, batch, *space)` to the same shape; `factors[a]` `(modes, 2, channel, batch)` multiply modes.
+
+        A `pointwise` map beside it and a `scale` as a function of the result's means `(batch, channel)` need no field
+        of full size in between: the means are known from the coefficients, which the scale multiplies, and the
+        synthesis adds to the pointwise product in place.
+        """
         transforms = axis_transforms(axes, self.bases, self.num_modes, field)
-        _, *rows = analyse(field, None, *[transform.analysis for transform in transforms])
-        rows = [axis.summed(row) for axis, row in zip(axes, rows, strict=True)]
-        return synthesise(None, self.mix(rows, factors), [transform.synthesis for transform in transforms])
+        start, *rows = analyse(field, pointwise, *[transform.analysis for transform in transforms])
+        given = zip(self.mixing, axes, rows, self.parts(field, axes, factors), strict=True)
+        mixed = [mixing(axis.summed(row), part) for mixing, axis, row, part in given]
+        if scale is not None:
+            scales = scale(_mean_of_synthesis(mixed, transforms, axes).T).T
+            mixed = [row * scales.view(*scales.shape, *[1] * (row.ndim - 3)) for row in mixed]
+        return synthesise(start, mixed, [transform.synthesis for transform in transforms])
 
     def fuses(self, field: Tensor, axes: Sequence[Axis]) -> bool:
-        """Whether the layer takes its form as one operation."""
+        """Whether the layer can be part of one operation, `nn/residual`."""
         whole = field.device.type == "cpu" and all(axis.space is None for axis in axes)
         return whole and all(map(is_complex, self.bases)) and not plain_forms()
 
-    def parts(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> list[Tensor | None]:
-        """What the layer does along each axis, as `nn/axial.Part` lists it."""
-        given: list[Tensor | None] = []
+    def parts(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> list[Part]:
+        """What the layer does along each axis."""
         transforms = axis_transforms(axes, self.bases, self.num_modes, field)
-        for mixing, transform, factor in zip(self.mixing, transforms, factors or [None] * len(axes), strict=True):
-            by_mode: list[Tensor | None] = [cast(Tensor, mixing.weight), cast(Tensor | None, mixing.gate), factor]
-            if transform.modes != self.num_modes:  # slices have a price in the gradient
-                by_mode = [None if each is None else each[: transform.modes] for each in by_mode]
-            given += [transform.analysis, transform.synthesis, *by_mode]
-        return given
+        given = zip(self.mixing, transforms, factors or [None] * len(axes), strict=True)
+        return [cast(ModeMixing, mixing).part(transform, factor) for mixing, transform, factor in given]
 
-    def mix(self, rows: Sequence[Tensor], factors: Factors = ()) -> list[Tensor]:
-        """Mix the channels of every axis' coefficients."""
-        by_axis = factors or [None] * len(rows)
-        return [mixing(row, factor) for mixing, row, factor in zip(self.mixing, rows, by_axis, strict=True)]
+
+def _mean_of_synthesis(mixed: Sequence[Tensor], transforms: Sequence[AxisTransform], axes: Sequence[Axis]) -> Tensor:
+    """Mean over space of the sum of syntheses, from the coefficients: `(channel, batch)`."""
+    parts: list[Tensor] = []
+    cut: list[Tensor] = []
+    for axis, (rows, transform) in enumerate(zip(mixed, transforms, strict=True)):
+        along = rows[0] if transform.one_mean else torch.tensordot(transform.mean, rows, dims=([0], [0]))
+        others = [other.weights for number, other in enumerate(transforms) if number != axis]
+        # Coefficients along a cut axis are known to all processes, those along other axes lie on this one's cells.
+        (parts if axes[axis].space is None else cut).append(weighted_mean(along, others))
+    whole = [over_parts(torch.stack(parts).sum(0), axes)] if parts else []
+    return torch.stack([*whole, *cut]).sum(0)
 
 
 def plain_axial(field: Tensor, *flat: Any) -> Tensor:
-    """The layer from what it is along each axis (`nn/axial.Part`), in plain operations."""
-    parts = [flat[start : start + 5] for start in range(0, len(flat), 5)]
-    rows = [analysis(field, part[0], axis) for axis, part in enumerate(parts)]
-    rows = [each if part[4] is None else multiplied(each, part[4]) for each, part in zip(rows, parts, strict=True)]
-    mixed = [plain_mix(each, part[2], part[3]) for each, part in zip(rows, parts, strict=True)]
-    return torch.stack(
-        [synthesis(each, part[1], axis) for axis, (each, part) in enumerate(zip(mixed, parts, strict=True))]
-    ).sum(0)
+    """The layer from its parts, one after the other, in plain operations."""
+    size = len(Part._fields)
+    parts = [Part(*flat[start : start + size]) for start in range(0, len(flat), size)]
+    mixed = [mixed_modes(analysis(field, part.analysis, axis), part) for axis, part in enumerate(parts)]
+    return synthesise(None, mixed, [part.synthesis for part in parts])
+
+
+def mixed_modes(rows: Float[Tensor, "rows channel batch *rest"], part: Part) -> Tensor:
+    """gamma(k) W(k) on the coefficients along an axis, after the samples' factors: one matrix product a mode."""
+    rows = rows if part.factor is None else multiplied(rows, part.factor)
+    weight = part.weight
+    if part.gate is not None:
+        weight = weight * part.gate.view(-1, *[1] * (weight.ndim - 1))
+    matrices = real_form(weight) if weight.ndim == 4 else weight.transpose(1, 2)
+    return torch.bmm(matrices, rows.reshape(len(weight), matrices.shape[2], -1)).view(rows.shape)
 
 
 def multiplied(

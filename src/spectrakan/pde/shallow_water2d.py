@@ -1,9 +1,9 @@
-"""Shallow water: a round dam breaks, over flat or uneven ground.
+"""Shallow water: a round dam breaks, over flat ground.
 
 The scheme is of second order; water at rest stays at rest, and a cell that would run dry is refused.
 
 Shape legend: fields `(B, nx, ny, 3)`; a state of the scheme is `(3, B, nx, ny)` with the water column h and the
-momenta hu and hv, or `(4, B, nx, ny)` with the level b of the ground after them, which does not change.
+momenta hu and hv.
 """
 
 from collections.abc import Sequence
@@ -75,12 +75,11 @@ def solve(initial: Tensor, times: Sequence[float], parameters: ShallowWaterParam
     """Height and velocities at increasing `times` >= 0, from the state at time 0.
 
         h_t + (hu)_x + (hv)_y = 0
-        (hu)_t + (hu² + g h²/2)_x + (huv)_y = -g h b_x
-        (hv)_t + (huv)_x + (hv² + g h²/2)_y = -g h b_y
+        (hu)_t + (hu² + g h²/2)_x + (huv)_y = 0
+        (hv)_t + (huv)_x + (hv² + g h²/2)_y = 0
 
-    `initial` holds height, velocity_x, velocity_y and, where the ground is uneven, its level b as a fourth
-    channel. The ground must be under water everywhere; heights stay positive. A sample's solution does not depend
-    on the other samples of the batch.
+    `initial` holds height, velocity_x and velocity_y. The ground must be under water everywhere; heights stay
+    positive. A sample's solution does not depend on the other samples of the batch.
 
     >>> start = draw_dam(1, (16, 16), ShallowWaterParameters(), torch.Generator().manual_seed(0))
     >>> later = solve(start, (0.0, 0.5), ShallowWaterParameters(boundary="wall"))
@@ -90,7 +89,7 @@ def solve(initial: Tensor, times: Sequence[float], parameters: ShallowWaterParam
     spacing_x, spacing_y = ((high - low) / size for size, (low, high) in zip(initial.shape[1:3], BOUNDS, strict=True))
     basin = Basin(parameters.gravity, (spacing_x, spacing_y), parameters.boundary)
     start = _conserved(initial.detach())
-    channels, samples, nx, ny = start.shape
+    _, samples, nx, ny = start.shape
     frames = start.new_empty((samples, len(times), 3, nx, ny))
 
     def run(part: slice) -> None:
@@ -103,25 +102,24 @@ def solve(initial: Tensor, times: Sequence[float], parameters: ShallowWaterParam
             pool=samples,
         )
         frames[part, :, 0] = made[:, :, 0]
-        torch.div(made[:, :, 1:3], made[:, :, :1], out=frames[part, :, 1:])
+        torch.div(made[:, :, 1:], made[:, :, :1], out=frames[part, :, 1:])
 
-    for_each_part(samples, samples_at_once(initial, channels * (nx + 4) * (ny + 4)), run)
+    for_each_part(samples, samples_at_once(initial, 3 * (nx + 4) * (ny + 4)), run)
     return frames.movedim(2, -1)
 
 
 def _conserved(initial: Tensor) -> Tensor:
-    """Height, momenta and, if given, the level of the ground; channels first."""
-    if initial.shape[-1] not in (3, 4):
+    """Height and momenta, channels first."""
+    if initial.shape[-1] != 3:
         raise ShapeError(
-            "shallow_water2d starts from (B, nx, ny, 3) with height, velocity_x, velocity_y, or 4 channels "
-            f"with the level of the ground as the last, got {tuple(initial.shape)}"
+            f"shallow_water2d starts from (B, nx, ny, 3): height, velocity_x, velocity_y; got {tuple(initial.shape)}"
         )
-    height, velocity_x, velocity_y, *bottom = initial.double().unbind(-1)
+    height, velocity_x, velocity_y = initial.double().unbind(-1)
     if not bool((height > 0).all()):
         raise ConfigError(
             f"the ground must be under water everywhere: height > 0, got a least of {float(height.min()):g}"
         )
-    return torch.stack([height, height * velocity_x, height * velocity_y, *bottom])
+    return torch.stack([height, height * velocity_x, height * velocity_y])
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def wave_rate(state: Tensor, basin: Basin) -> Tensor:
     height = state[0]
     celerity = (basin.gravity * height).sqrt_()
     rate = torch.zeros((), dtype=height.dtype, device=height.device)
-    for momentum, width in zip(state[1:3], basin.spacing, strict=True):
+    for momentum, width in zip(state[1:], basin.spacing, strict=True):
         speed = (momentum / height).abs_().add_(celerity)
         rate = rate + speed.amax(dim=(1, 2)) / width
     return rate
@@ -147,31 +145,21 @@ def wave_rate(state: Tensor, basin: Basin) -> Tensor:
 def advance(state: Tensor, step: Tensor, basin: Basin) -> Tensor:
     """The state after one MUSCL-Hancock step of each sample; a step of 0 changes nothing.
 
-    Limited slopes of surface h + b and velocities, half a step of
+    Limited slopes of height and velocities, half a step of
 
-        h_t + u h_x + h u_x + v h_y + h v_y = 0,    u_t + u u_x + v u_y + g (h + b)_x = 0,    v_t likewise
+        h_t + u h_x + h u_x + v h_y + h v_y = 0,    u_t + u u_x + v u_y + g h_x = 0,    v_t likewise
 
-    inside each cell, then the flux between the two half-step states at each face. The bottom has one value at
-    a face, the mean of both cells. At rest surface slopes and velocities vanish, so the half step changes
-    nothing, and the source -g h b_x cancels the pressure difference of the two faces to rounding.
+    inside each cell, then the flux between the two half-step states at each face.
     """
-    primitive, slopes, bed = _reconstruct(state, basin)
-    rise = _half_step(primitive, slopes, bed, step, basin)
+    primitive, slopes = _reconstruct(state, basin)
+    moved = _half_step(primitive, slopes, step, basin)
     later = state.clone()
     for axis in (0, 1):
-        left, right = _face_states(rise, slopes[axis], bed, axis)
-        flux = _face_flux(left, right, axis, basin.gravity)
-        rate = flux.diff(dim=axis + 2)
-        if bed is not None:
-            # The push g h (b_right - b_left) of each cell, with h the mean column over the cell's two faces.
-            faces = bed[axis].narrow(axis + 1, 1, bed[axis].shape[axis + 1] - 2)
-            faces = faces.narrow(2 - axis, 1, faces.shape[2 - axis] - 2)
-            column = rise[0][:, 1:-1, 1:-1] - _face_mean(faces, axis + 1)
-            rate[axis + 1] += column.mul_(basin.gravity).mul_(faces.diff(dim=axis + 1))
-        later[:3].addcmul_(rate, (step / basin.spacing[axis])[:, None, None], value=-1.0)
+        flux = _face_flux(*_face_states(moved, slopes[axis], axis), axis, basin.gravity)
+        later.addcmul_(flux.diff(dim=axis + 2), (step / basin.spacing[axis])[:, None, None], value=-1.0)
     if not float(later[0].amin()) > 0.0:
         raise SpectraKANError(
-            "the water is too thin for the scheme: a cell runs dry; use deeper water, smoother ground or a finer grid"
+            "the water is too thin for the scheme: a cell runs dry; use deeper water or a finer grid"
         )
     return later
 
@@ -181,60 +169,37 @@ def _pad(values: Tensor, boundary: GhostBoundary, odd: tuple[bool, bool] = (Fals
     return pad_ghost_cells(across, -1, boundary, width=2, odd=odd[1])
 
 
-def _reconstruct(state: Tensor, basin: Basin) -> tuple[Tensor, Sides, Sides | None]:
-    """Surface and velocities with one ghost cell, their slopes along both axes, and the bottom at the faces.
-
-    `(3, B, nx + 2, ny + 2)`, twice the same, and `(B, nx + 3, ny + 2)`, `(B, nx + 2, ny + 3)`.
-    """
+def _reconstruct(state: Tensor, basin: Basin) -> tuple[Tensor, Sides]:
+    """Height and velocities with one ghost cell, and their slopes along both axes, `(3, B, nx + 2, ny + 2)` each."""
     height = _pad(state[0], basin.boundary)
     velocity_x = _pad(state[1], basin.boundary, odd=(True, False)).div_(height)
     velocity_y = _pad(state[2], basin.boundary, odd=(False, True)).div_(height)
-    bed = None
-    if len(state) == 4:
-        bottom = _pad(state[3], basin.boundary)
-        height.add_(bottom)
-        bed = (_face_mean(bottom[..., 1:-1], 1), _face_mean(bottom[:, 1:-1], 2))
     padded = torch.stack([height, velocity_x, velocity_y])
     slopes = (mc_slope(padded[..., 1:-1], -2), mc_slope(padded[..., 1:-1, :], -1))
-    return padded[..., 1:-1, 1:-1], slopes, bed
+    return padded[..., 1:-1, 1:-1], slopes
 
 
-def _face_mean(values: Tensor, axis: int) -> Tensor:
-    size = values.shape[axis]
-    return (values.narrow(axis, 0, size - 1) + values.narrow(axis, 1, size - 1)).mul_(0.5)
-
-
-def _half_step(primitive: Tensor, slopes: Sides, bed: Sides | None, step: Tensor, basin: Basin) -> Tensor:
-    """Surface and velocities half a time step later, from the slopes inside each cell."""
+def _half_step(primitive: Tensor, slopes: Sides, step: Tensor, basin: Basin) -> Tensor:
+    """Height and velocities half a time step later, from the slopes inside each cell."""
     moved = primitive.clone()
     for axis in (0, 1):
         half = (-0.5 / basin.spacing[axis] * step)[:, None, None]
-        surface_slope, normal_slope = slopes[axis][0], slopes[axis][1 + axis]
-        height, height_slope = primitive[0], surface_slope
-        if bed is not None:
-            faces = bed[axis]
-            height = height - _face_mean(faces, axis + 1)
-            height_slope = surface_slope - faces.diff(dim=axis + 1)
+        height_slope, normal_slope = slopes[axis][0], slopes[axis][1 + axis]
         speed = half * primitive[1 + axis]
-        moved[0].addcmul_(speed, height_slope).addcmul_(height.mul(half), normal_slope)
+        moved[0].addcmul_(speed, height_slope).addcmul_(primitive[0].mul(half), normal_slope)
         moved[1].addcmul_(speed, slopes[axis][1])
         moved[2].addcmul_(speed, slopes[axis][2])
-        moved[1 + axis].addcmul_(half, surface_slope, value=basin.gravity)
+        moved[1 + axis].addcmul_(half, height_slope, value=basin.gravity)
     return moved
 
 
-def _face_states(primitive: Tensor, slope: Tensor, bed: Sides | None, axis: int) -> tuple[Tensor, Tensor]:
+def _face_states(primitive: Tensor, slope: Tensor, axis: int) -> Sides:
     """Height and velocities on both sides of each face of the basin's cells along an axis."""
     other = 3 - axis
     inner, tilt = (field.narrow(other, 1, field.shape[other] - 2) for field in (primitive, slope))
     along, faces = axis + 2, inner.shape[axis + 2] - 1
     left = torch.add(inner.narrow(along, 0, faces), tilt.narrow(along, 0, faces), alpha=0.5)
     right = torch.add(inner.narrow(along, 1, faces), tilt.narrow(along, 1, faces), alpha=-0.5)
-    if bed is not None:
-        level = bed[axis].narrow(axis + 1, 1, faces)
-        level = level.narrow(other - 1, 1, level.shape[other - 1] - 2)
-        left[0].sub_(level)
-        right[0].sub_(level)
     left[0].clamp_min_(DRY)
     right[0].clamp_min_(DRY)
     return left, right

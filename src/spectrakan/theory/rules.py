@@ -231,7 +231,7 @@ class Edges(Rule):
 
 
 class Pool(Rule):
-    """Attention: sum_y alpha_y v_y with alpha the softmax of scores `(batch, heads, N)`, v `(batch, N, channel)`.
+    """Attention: sum_y alpha_y v_y with alpha the softmax of scores `(batch, 1, N)`, v `(batch, N, channel)`.
 
     Scores have mean zero under the centre's weights in the whole ball (`centred_scores`), which changes no alpha.
     """
@@ -240,7 +240,7 @@ class Pool(Rule):
         self.weights = scores.softmax(-1)
         super().__init__(self.weights @ values, scores, values)
         self.centred = values[:, None] - self.out[:, :, None]
-        """v - mean, `(batch, heads, N, channel)`."""
+        """v - mean, `(batch, 1, N, channel)`."""
         self.turning = True
         """Whether the linear part includes the change of the weights."""
 
@@ -304,7 +304,7 @@ class Pool(Rule):
 
 @dataclass(frozen=True)
 class WeightBox:
-    """Softmax weights over the ball, `(batch, heads, N)` each: bounds, their change, and what is not linear in it."""
+    """Softmax weights over the ball, `(batch, 1, N)` each: bounds, their change, and what is not linear in it."""
 
     low: Tensor
     high: Tensor
@@ -337,7 +337,7 @@ class WeightBox:
         return cls(least, most, change, beyond)
 
     def mean(self, rates: Tensor) -> Tensor:
-        """The largest sum_y alpha_y rates_y over the box, for rates `(batch, heads, N, channel)`.
+        """The largest sum_y alpha_y rates_y over the box, for rates `(batch, 1, N, channel)`.
 
         The maximum of a linear function: weights start at `low`, and what is left to one goes to the largest rates.
         """

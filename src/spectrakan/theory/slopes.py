@@ -257,11 +257,6 @@ def _blossom(knots: Tensor, coefficients: Tensor, right: int) -> Tensor:
     return coefficients[..., 0]
 
 
-def bernstein_basis(z: Tensor, degree: int) -> Tensor:
-    """C(k, m) z^m (1 - z)^{k-m} for m = 0 .. k, `(..., k + 1)`."""
-    return torch.stack([math.comb(degree, m) * z**m * (1 - z) ** (degree - m) for m in range(degree + 1)], dim=-1)
-
-
 @torch.no_grad()
 def enclose(pieces: EdgePieces, low: Tensor, high: Tensor, order: Order, cells: int = CELLS) -> Range:
     """Bounds of phi (`order=0`) or phi' (`order=1`) over [low, high] for every edge; infinite where none is known."""
@@ -289,7 +284,8 @@ def _on_piece(pieces: EdgePieces, number: int, start: Tensor, end: Tensor, order
     left = pieces.breaks[:, number, None, None]
     width = pieces.breaks[:, number + 1, None, None] - left
     curve = pieces.derivative(order)[:, :, number]
-    basis = bernstein_basis((x - left) / width, curve.shape[-1] - 1)
+    z, k = (x - left) / width, curve.shape[-1] - 1
+    basis = torch.stack([math.comb(k, m) * z**m * (1 - z) ** (k - m) for m in range(k + 1)], dim=-1)  # Bernstein's
     base = (F.silu, silu_slope)[order](x)
     values = torch.einsum("oim,ibcm->oibc", curve, basis) + pieces.base[..., None, None] * base
     bend = pieces.derivative(order + 2)[:, :, number].abs().amax(-1)

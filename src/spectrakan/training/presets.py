@@ -136,7 +136,11 @@ RATES: dict[str, tuple[float, float]] = {
     "cvit": (3e-3, 1e-3),
 }
 """Learning rates on one axis and on several of problems that are not among `OWN_RATES`."""
-OWN_RATES: dict[str, dict[str, float]] = {}
+OWN_RATES: dict[str, dict[str, float]] = {
+    "darcy2d": {"ffno": 3e-3},
+    "diffusion_reaction1d": {"spectrakan/default": 1e-3, "ffno": 1e-3},
+    "droplet2d": {"spectrakan/default": 3e-3},
+}
 """Learning rates by problem and model, or variant such as `spectrakan/paper`, bracketed by trials on validation
 samples (`python -m experiments rates`)."""
 

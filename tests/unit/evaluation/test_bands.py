@@ -126,8 +126,6 @@ def test_mistakes_are_refused():
     with pytest.raises(ShapeError, match="positive and finite"):
         calibrate_bands(pred, truth, scale=torch.zeros(2))
     with pytest.raises(ShapeError, match="resolutions and horizons"):
-        bands.interval(pred[:, :3])
-    with pytest.raises(ShapeError, match="resolutions and horizons"):
         bands.measure(pred[:, :, ::2], truth[:, :, ::2])
     with pytest.raises(ShapeError, match="same shape"):
         bands.measure(pred, truth[:3])
@@ -152,9 +150,6 @@ def test_infinite_bands_cover_failed_rollouts():
     found = bands.measure(*pairs[1])
     assert bool(bands.half_width.isinf().all())
     assert (found["measured"], found["kept"]) == (1.0, True)
-    low, high = bands.interval(pairs[1][0])
-    assert bool((low == -math.inf).all())
-    assert bool((high == math.inf).all())
     # Where bands are finite a failed rollout is a miss: 80 % succeed, and 7 of 8 of them are covered.
     finite = calibrate_bands(*pairs[0], coverage=0.7)
     assert bool(finite.half_width.isfinite().all())

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.nn import feed_forward as module
-from spectrakan.nn.feed_forward import feed_forward, plain_feed_forward
+from spectrakan.nn.feed_forward import Network, feed_forward, plain_feed_forward
 from spectrakan.nn.products import product
 
 
@@ -45,7 +45,7 @@ def test_pieces_have_the_values_and_gradients_of_the_whole(
     monkeypatch.setattr(module, "PIECE", piece)
     given = arguments(space, scaled=scaled, start=start, activation=activation)
     wanted = [each for each in given if isinstance(each, Tensor)]
-    out, plain = feed_forward(*given), plain_feed_forward(*given)
+    out, plain = feed_forward(given[0], Network(*given[1:-1]), given[-1]), plain_feed_forward(given[-1], *given[:-1])
     torch.testing.assert_close(out, plain, rtol=1e-13, atol=1e-13)
     slope = torch.randn_like(out)
     for found, expected in zip(
@@ -63,7 +63,9 @@ def test_second_derivatives_are_those_of_the_plain_form() -> None:
         slopes = torch.autograd.grad(out, wanted, create_graph=True)
         return torch.autograd.grad(sum(slope.square().sum() for slope in slopes), wanted)
 
-    for found, expected in zip(curvature(feed_forward), curvature(plain_feed_forward), strict=True):
+    plain = curvature(lambda *given: plain_feed_forward(given[-1], *given[:-1]))
+    ours = curvature(lambda *given: feed_forward(given[0], Network(*given[1:-1]), given[-1]))
+    for found, expected in zip(ours, plain, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-11)
 
 

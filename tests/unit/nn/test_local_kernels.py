@@ -68,8 +68,7 @@ def test_local_integral_is_the_sum_over_cells(size, periodic, generator):
     layer = LocalIntegral(WIDTH, len(size), radius, rings).double()
     field = field_of(size, generator)
     axes = axes_for(size, periodic)
-    found = layer.by_transform(field, axes).detach().numpy()
-    assert np.abs(layer.by_stencil(field, axes).detach().numpy() - found).max() < 1e-12
+    found = layer(field, axes).detach().numpy()
     reach = [math.ceil(radius * n) for n in size]
     offsets = list(itertools.product(*[range(-r, r + 1) for r in reach]))
     functions = np.array([

@@ -12,8 +12,8 @@ from spectrakan.nn.axis import axes_of
 from spectrakan.nn.modulation import GlobalModulation
 
 
-def layer_of(width: int, heads: int, generator: torch.Generator) -> GlobalModulation:
-    layer = GlobalModulation(width, 5, 4, num_heads=heads, value_width=3).double()
+def layer_of(width: int, generator: torch.Generator) -> GlobalModulation:
+    layer = GlobalModulation(width, 5, 4).double()
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(torch.randn(parameter.shape, dtype=torch.float64, generator=generator))
@@ -21,22 +21,20 @@ def layer_of(width: int, heads: int, generator: torch.Generator) -> GlobalModula
 
 
 def brute_force(layer: GlobalModulation, token, features, volumes, divisor: float):
-    """Form every key and value, softmax with the cells' volumes, sum: head by head, sample by sample."""
+    """Form every key and value, softmax with the cells' volumes, sum: sample by sample."""
     out = []
     for b in range(token.shape[0]):
         cells = features[:, b].flatten(1)
-        for h in range(layer.num_heads):
-            query = (layer.query.weight @ token[b] + layer.query.bias).view(layer.num_heads, -1)[h]
-            scores = query @ (layer.key[h] @ cells) / divisor
-            weights = volumes.flatten() * torch.exp(scores - scores.max())
-            out.append((layer.value[h] @ cells) @ (weights / weights.sum()))
-    return torch.stack(out).view(token.shape[0], -1)
+        query = layer.query.weight @ token[b] + layer.query.bias
+        scores = query @ (layer.key[0] @ cells) / divisor
+        weights = volumes.flatten() * torch.exp(scores - scores.max())
+        out.append((layer.value[0] @ cells) @ (weights / weights.sum()))
+    return torch.stack(out)
 
 
-@pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("size", [(7,), (5, 6), (4, 3, 5)], ids=str)
-def test_modulation_is_softmax_attention(size, heads, generator):
-    layer, divisor = layer_of(6, heads, generator), 4.0
+def test_modulation_is_softmax_attention(size, generator):
+    layer, divisor = layer_of(6, generator), 4.0
     token = torch.randn(2, 5, dtype=torch.float64, generator=generator, requires_grad=True)
     features = torch.randn(6, 2, *size, dtype=torch.float64, generator=generator, requires_grad=True)
     edges = [torch.cumsum(0.1 + torch.rand(n + 1, dtype=torch.float64, generator=generator), 0) for n in size]
@@ -58,7 +56,7 @@ def test_modulation_is_softmax_attention(size, heads, generator):
 
 
 def test_second_derivatives_are_right(generator):
-    layer = layer_of(3, 1, generator)
+    layer = layer_of(3, generator)
     token = torch.randn(1, 5, dtype=torch.float64, generator=generator, requires_grad=True)
     features = torch.randn(3, 1, 4, dtype=torch.float64, generator=generator, requires_grad=True)
     axes = axes_of((4,), None, [False])
@@ -66,7 +64,7 @@ def test_second_derivatives_are_right(generator):
 
 
 def test_unequal_cells_converge_to_the_value_of_a_fine_even_grid(generator):
-    layer = layer_of(2, 1, generator)
+    layer = layer_of(2, generator)
     token = torch.randn(1, 5, dtype=torch.float64, generator=generator)
 
     def value(edges_x, edges_y):

@@ -54,7 +54,7 @@ def test_blocks_in_single_precision_have_the_values_and_gradients_of_double(
         field, parts = numbers(6, 3, *space), layer.to(dtype).parts
         factors = [numbers(4, 2, 6, 3) for _ in space]
         network = [numbers(8, 6), numbers(8, 3), numbers(8, 3), "gelu", numbers(6, 8), numbers(6)]
-        given = [*network, *parts(field, axes, factors)]
+        given = [*network, *(each for part in parts(field, axes, factors) for each in part)]
         blocks = plain_residual if dtype == torch.float64 else ResidualBlocks.apply
         out = blocks(2, field, *given, *given)
         wanted = [each for each in (field, *given) if isinstance(each, Tensor) and each.requires_grad]

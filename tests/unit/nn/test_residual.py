@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from spectrakan.nn import axial, feed_forward, residual
-from spectrakan.nn.axial import AxialLayer
+from spectrakan.nn import axial, feed_forward
 from spectrakan.nn.axis import uniform_axis
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.conditioning import Condition
-from spectrakan.nn.residual import ResidualBlocks, plain_residual
-from spectrakan.nn.spectral import AxialSpectral, plain_axial
+from spectrakan.nn.feed_forward import Network
+from spectrakan.nn.residual import ResidualBlocks, ResidualLayer, plain_residual, residual_layers
+from spectrakan.nn.spectral import AxialSpectral
 
 WIDTH, BATCH, MODES = 4, 3, 3
 
@@ -34,7 +34,8 @@ def arguments(space: tuple[int, ...], *, gates: bool, conditioned: bool) -> tupl
     field = numbers(WIDTH, BATCH, *space)
     scale = numbers(5, samples) if conditioned else None
     network = [numbers(5, WIDTH), numbers(5, samples), scale, "gelu", numbers(WIDTH, 5), numbers(WIDTH)]
-    return field, [*network, *layer.parts(field, [uniform_axis(cells, True) for cells in space], factors)]
+    parts = layer.parts(field, [uniform_axis(cells, True) for cells in space], factors)
+    return field, [*network, *(each for part in parts for each in part)]
 
 
 @pytest.mark.parametrize("piece", [4096, 20])
@@ -47,17 +48,12 @@ def test_the_block_has_the_values_and_gradients_of_its_plain_form(
     monkeypatch.setattr(feed_forward, "PIECE", piece)
     field, given = arguments(space, gates=gates, conditioned=conditioned)
     wanted = [each for each in (field, *given) if isinstance(each, Tensor) and each.requires_grad]
-    for both in (
-        (ResidualBlocks.apply(2, field, *given, *given), plain_residual(2, field, *given, *given)),
-        (residual_axial(field, given), plain_axial(field, *given[residual.NETWORK :])),
-    ):
-        torch.testing.assert_close(*both, rtol=1e-12, atol=1e-12)
-        slope = torch.randn_like(both[0])
-        found, expected = (torch.autograd.grad(out, wanted, slope, allow_unused=True) for out in both)
-        for ours, theirs in zip(found, expected, strict=True):
-            assert (ours is None) == (theirs is None)
-            if ours is not None:
-                torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+    both = ResidualBlocks.apply(2, field, *given, *given), plain_residual(2, field, *given, *given)
+    torch.testing.assert_close(*both, rtol=1e-12, atol=1e-12)
+    slope = torch.randn_like(both[0])
+    found, expected = (torch.autograd.grad(out, wanted, slope) for out in both)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
     with torch.no_grad():
         assert torch.equal(ResidualBlocks.forward(None, 1, field, *given), ResidualBlocks.apply(1, field, *given))
 
@@ -89,12 +85,6 @@ def test_threads_change_results_by_rounding_alone_and_not_from_call_to_call(
             torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
 
 
-def residual_axial(field: Tensor, given: list[object]) -> Tensor:
-    """The axial layer alone, as one operation."""
-    out: Tensor = AxialLayer.apply(plain_axial, field, *given[residual.NETWORK :])
-    return out
-
-
 def test_second_derivatives_of_a_conditioned_block_are_those_of_the_plain_form() -> None:
     """The shift depends on the scale, as in a block: what one passes on must not be counted for the other as well."""
     torch.manual_seed(0)
@@ -118,11 +108,18 @@ def test_kept_matrices_follow_the_weights_however_they_are_changed() -> None:
     layer = AxialSpectral(WIDTH, MODES, ["fourier"]).double()
     field, axes = numbers(WIDTH, BATCH, 8), [uniform_axis(8, True)]
     weight, gate = layer.mixing[0].weight, layer.mixing[0].gate
+    network = Network(numbers(5, WIDTH), numbers(5, 1), None, "gelu", numbers(WIDTH, 5), numbers(WIDTH))
+
+    def both() -> tuple[Tensor, Tensor]:
+        found = residual_layers(field, axes, [ResidualLayer(layer, (), network)])
+        return found, plain_residual(1, field, *network, *layer.parts(field, axes, ())[0])
+
     with torch.no_grad():
-        before = layer(field, axes)
+        before = both()
         weight.data[0, 0, 0, 0] += 1.0  # which no version of the parameter counts
-        first = layer(field, axes)
+        first = both()
         gate.data.mul_(2.0)
-        second = layer(field, axes)
-    assert (first - before).abs().max() > 0.1
-    torch.testing.assert_close(second, 2 * first, rtol=1e-12, atol=1e-12)
+        second = both()
+    assert (first[0] - before[0]).abs().max() > 0.1 < (second[0] - first[0]).abs().max()
+    for found, expected in (before, first, second):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)

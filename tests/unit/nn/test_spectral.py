@@ -207,7 +207,7 @@ def test_the_fused_block_is_the_block_on_paper(kind, size, generator):
         torch.randn(3, 2, WIDTH, BATCH, dtype=torch.float64, generator=generator) if basis == "fourier" else None
         for basis in config.bases
     ]
-    fused = block._axial_path(block.axial, field, axes, factors)
+    fused = block._combined(field, axes, factors)
     plain = block.axial(field, axes, factors)
     if block.squeeze_excite is not None:
         scale = block.squeeze_excite(plain.flatten(2).mean(2).T).T
