@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -60,6 +61,24 @@ def test_the_readme_has_the_ratios_and_tests_of_the_records():
 
 
 SHORT = Archive(ROOT / "results", ROOT / "results" / ".cache", "short")
+
+
+def test_trials_of_the_present_defaults_are_told_as_the_records_say():
+    """Rates of both models, and sizes of F-FNO, on the six tasks."""
+    text, errors_of = " ".join((ROOT / "README.md").read_text().split()), {}
+    for record in [*SHORT.records("rates"), *SHORT.records("search")]:
+        details, model = record["details"], record["model"]
+        sized = model == "ffno" and details["label"].startswith("f_")
+        if record["variant"] == "default" and (record["table"] == "rates" or sized):
+            error = details["validation"]["metrics"]["relative_l2"]
+            errors_of.setdefault((details["case"], model), []).append(math.inf if error is None else error)
+    names = {
+        "cns1d": "on compressible flow", "diffusion_reaction1d": "on diffusion-reaction", "darcy2d": "on Darcy flow",
+        "shallow_water2d": "on shallow water", "droplet2d": "on droplets", "climate2d": "on the climate",
+    }  # fmt: skip
+    for case, name in names.items():
+        ratio = min(errors_of[case, "spectrakan"]) / min(errors_of[case, "ffno"])
+        assert re.search(rf"{ratio:.2f} (of the relative L2 error of F-FNO's best trial )?{name}", text), case
 
 
 def test_the_page_of_families_has_the_tables_of_the_records():
