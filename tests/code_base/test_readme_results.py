@@ -141,6 +141,13 @@ def test_the_first_test_is_told_as_its_records_say():
     del ahead[level]
     assert ahead.count(True) == 4
     assert "ahead of it on four of the other five" in text
+    second = Results.of(SHORT, "families")
+    film, whole = ({case: _errors(second, case, name) for case in first.cases()} for name in ("ffno_film", "whole"))
+    assert {len(errors) for errors in film.values()} == {2, 3}
+    assert "with two or three of its five seeds so far" in text
+    lower = [case for case in first.cases() if fmean(whole[case]) < fmean(film[case])]
+    assert set(first.cases()) - set(lower) == {"burgers1d_hidden"}
+    assert "a lower mean of the whole model on the other five" in text
 
 
 def _errors(results: Results, case: str, name: str) -> list[float]:
