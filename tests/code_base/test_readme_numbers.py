@@ -43,6 +43,11 @@ def test_the_readme_tells_what_was_measured():
     (two,), (answered,) = (ratios(rows, "seconds").values() for rows in both.values())
     said = f"a step takes {min(two):.2f} to {max(two):.2f} of FNO's time, inference {min(answered):.2f} to"
     assert f"{said} {max(answered):.2f}" in text
+    kept = ratios([row for row in record["kept_memory"] if row["kind"] == "training step"], "seconds")
+    first, second, third = (f"{kept[size][0]:.2f}" for size in (64, 128, 256))
+    assert f"the default's step takes {first}, {second} and {third} of FNO's at 64², 128² and 256²" in text
+    plain = record["ffno"]["ours"] / record["ffno"]["plain"]
+    assert f"F-FNO takes {plain:.2f} of the time of its authors' form" in text
     least = [(row["products"] + row["nonlinearities"]) / row["seconds"] for row in record["limit"]["rows"]]
     assert f"{100 * min(least):.0f} to {100 * max(least):.0f} % of the default's step" in text
 
