@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.nn.axial import Axial, Part, groups_of
-from spectrakan.nn.axis import Axis
+from spectrakan.nn.axis import Axis, axis_transforms
 from spectrakan.nn.execution import differentiable, fused
 from spectrakan.nn.feed_forward import Maps, Network, feed_forward, plain_feed_forward
 from spectrakan.nn.products import cells_of, dense, new_cells
@@ -32,9 +32,11 @@ class ResidualLayer(NamedTuple):
 def residual_layers(field: Tensor, axes: Sequence[Axis], layers: Sequence[ResidualLayer]) -> Tensor:
     """The layers one after the other, `(channel, batch, *space)` to the same shape."""
     if layers and all(layer.spectral.fuses(field, axes) for layer in layers):
-        given = [(layer.network, *layer.spectral.parts(field, axes, layer.factors)) for layer in layers]
-        arrays = (each for parts in given for part in parts for each in part)
-        return cast(Tensor, fused(ResidualBlocks, len(layers), field, *arrays))
+        given: list[Any] = []
+        for spectral, factors, network in layers:
+            transforms = axis_transforms(axes, spectral.bases, spectral.num_modes, field)
+            given += [*network, *(each for part in spectral.parts(transforms, factors) for each in part)]
+        return cast(Tensor, fused(ResidualBlocks, len(layers), field, *given))
     for spectral, factors, network in layers:
         field = feed_forward(spectral(field, axes, factors), network, field)
     return field

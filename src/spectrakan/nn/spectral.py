@@ -80,7 +80,7 @@ class AxialSpectral(nn.Module):
         """
         transforms = axis_transforms(axes, self.bases, self.num_modes, field)
         start, *rows = analyse(field, pointwise, *[transform.analysis for transform in transforms])
-        given = zip(self.mixing, axes, rows, self.parts(field, axes, factors), strict=True)
+        given = zip(self.mixing, axes, rows, self.parts(transforms, factors), strict=True)
         mixed = [mixing(axis.summed(row), part) for mixing, axis, row, part in given]
         if scale is not None:
             scales = scale(_mean_of_synthesis(mixed, transforms, axes).T).T
@@ -92,10 +92,9 @@ class AxialSpectral(nn.Module):
         whole = field.device.type == "cpu" and all(axis.space is None for axis in axes)
         return whole and all(map(is_complex, self.bases)) and not plain_forms()
 
-    def parts(self, field: Tensor, axes: Sequence[Axis], factors: Factors) -> list[Part]:
+    def parts(self, transforms: Sequence[AxisTransform], factors: Factors = ()) -> list[Part]:
         """What the layer does along each axis."""
-        transforms = axis_transforms(axes, self.bases, self.num_modes, field)
-        given = zip(self.mixing, transforms, factors or [None] * len(axes), strict=True)
+        given = zip(self.mixing, transforms, factors or [None] * len(transforms), strict=True)
         return [cast(ModeMixing, mixing).part(transform, factor) for mixing, transform, factor in given]
 
 

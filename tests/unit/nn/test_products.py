@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.nn import feed_forward
-from spectrakan.nn.axis import uniform_axis
+from spectrakan.nn.axis import axis_transforms, uniform_axis
 from spectrakan.nn.multiscale import lifted
 from spectrakan.nn.pointwise import ACTIVATIONS, pointwise
 from spectrakan.nn.products import FEW, grouped_product, linear, new_cells
@@ -54,7 +54,10 @@ def test_blocks_in_single_precision_have_the_values_and_gradients_of_double(
         field, parts = numbers(6, 3, *space), layer.to(dtype).parts
         factors = [numbers(4, 2, 6, 3) for _ in space]
         network = [numbers(8, 6), numbers(8, 3), numbers(8, 3), "gelu", numbers(6, 8), numbers(6)]
-        given = [*network, *(each for part in parts(field, axes, factors) for each in part)]
+        given = [
+            *network,
+            *(each for part in parts(axis_transforms(axes, layer.bases, 4, field), factors) for each in part),
+        ]
         blocks = plain_residual if dtype == torch.float64 else ResidualBlocks.apply
         out = blocks(2, field, *given, *given)
         wanted = [each for each in (field, *given) if isinstance(each, Tensor) and each.requires_grad]

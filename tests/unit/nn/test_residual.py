@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spectrakan.nn import axial, feed_forward
-from spectrakan.nn.axis import uniform_axis
+from spectrakan.nn.axis import axis_transforms, uniform_axis
 from spectrakan.nn.block import Block, BlockSettings
 from spectrakan.nn.conditioning import Condition
 from spectrakan.nn.feed_forward import Network
@@ -34,7 +34,8 @@ def arguments(space: tuple[int, ...], *, gates: bool, conditioned: bool) -> tupl
     field = numbers(WIDTH, BATCH, *space)
     scale = numbers(5, samples) if conditioned else None
     network = [numbers(5, WIDTH), numbers(5, samples), scale, "gelu", numbers(WIDTH, 5), numbers(WIDTH)]
-    parts = layer.parts(field, [uniform_axis(cells, True) for cells in space], factors)
+    axes = [uniform_axis(cells, True) for cells in space]
+    parts = layer.parts(axis_transforms(axes, layer.bases, MODES, field), factors)
     return field, [*network, *(each for part in parts for each in part)]
 
 
@@ -112,7 +113,9 @@ def test_kept_matrices_follow_the_weights_however_they_are_changed() -> None:
 
     def both() -> tuple[Tensor, Tensor]:
         found = residual_layers(field, axes, [ResidualLayer(layer, (), network)])
-        return found, plain_residual(1, field, *network, *layer.parts(field, axes, ())[0])
+        return found, plain_residual(
+            1, field, *network, *layer.parts(axis_transforms(axes, layer.bases, MODES, field))[0]
+        )
 
     with torch.no_grad():
         before = both()
