@@ -13,8 +13,8 @@ with the functions e_f below, known at every z: the kernel is a function in shar
 domain, sampled on the given cells, so the stencil grows as the grid is refined and y converges (order h²).
 Ocampo et al., Scalable and equivariant spherical CNNs by discrete-continuous convolutions, ICLR 2023.
 Shapes: fields `(channel, batch, *space)`; weights `(out, in, *offsets)` and `(functions, in, out)`.
-The integral is taken by a fast Fourier transform, on a larger box along axes that are not periodic: quicker than the
-sum over a stencil of (R/h)^d cells on every grid.
+The integral is taken by a fast Fourier transform, on a larger box along axes that are not periodic: its work does not
+grow with the (R/h)^d cells of a stencil.
 
 Difference stencil. Of weights w_j on the offsets j in {-r .. r}^d, the values u(x + j h) - u(x) are sums of steps
 along one axis after the other, and each step is divided by its own cell width h_a:
